@@ -1,0 +1,1 @@
+"""Who waits: threads block, tasks are suspended. One small module each."""

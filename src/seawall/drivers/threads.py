@@ -1,0 +1,46 @@
+"""Waiting in line by blocking the calling thread."""
+
+from __future__ import annotations
+
+import sys
+from threading import TIMEOUT_MAX, Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..policies.bulkhead import Bulkhead
+    from ..policies.slots import Ticket
+
+__all__ = ["wait_in_line"]
+
+
+def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None) -> None:
+    """Block until ``ticket`` has its place, ``seconds`` at the most (``None``: without end).
+
+    Raises:
+        BulkheadFullError: No place came free in time.
+        RuntimeError: This thread runs an event loop, which would stand still, and with it the tasks to wait for.
+    """
+    try:
+        _refuse_on_a_running_loop(bulkhead.name)
+        latch = Lock()
+        latch.acquire()
+        ticket.wake = latch.release
+        if not ticket.granted:
+            latch.acquire(timeout=-1 if seconds is None else min(max(0.0, seconds), TIMEOUT_MAX))
+        bulkhead.claim(ticket, seconds)
+    except BaseException:
+        while not ticket.left:  # a second interrupt may fall into the withdrawal itself
+            try:
+                bulkhead.withdraw(ticket)
+            except KeyboardInterrupt:
+                continue
+        raise
+
+
+def _refuse_on_a_running_loop(name: str) -> None:
+    events = sys.modules.get("asyncio.events")
+    if events is not None and events._get_running_loop() is not None:
+        raise RuntimeError(
+            f"{name or 'the bulkhead'} is full, and to wait for a place here would block the event loop that runs on "
+            "this thread: use the async form (await target.acall(...), async with, await aacquire()), or max_queue=0"
+        )

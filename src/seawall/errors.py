@@ -1,0 +1,88 @@
+"""Every error Seawall raises, fresh at each raise, hashable and picklable.
+
+::
+
+    SeawallError
+    +-- RejectedError               the call never ran
+    |   +-- CircuitOpenError        the breaker keeps callers off a failing target (alias CircuitBreakerError)
+    |   +-- BulkheadFullError       no place free, and no room or no time to wait for one
+    |   +-- NoBudgetError           too little of the caller's budget is left to begin
+    +-- DeadlineExceededError       it ran and was cut short by its caller's budget (also a TimeoutError)
+    +-- ConfigError                 a setting that cannot work (also a ValueError)
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BulkheadFullError",
+    "CircuitBreakerError",
+    "CircuitOpenError",
+    "ConfigError",
+    "DeadlineExceededError",
+    "NoBudgetError",
+    "RejectedError",
+    "SeawallError",
+]
+
+
+class SeawallError(Exception):
+    """Root of everything Seawall raises on purpose."""
+
+
+class RejectedError(SeawallError):
+    """The call was refused before it ran: nothing reached the target.
+
+    Made as ``RejectedError(target, reason, state, retry_after)``. There is no ``__init__``: the object is made in C,
+    which a refusal on the hot path notices, and pickling is right by itself.
+    """
+
+    _when = "try again in"
+
+    @property
+    def target(self) -> str:
+        """Name of the target, ``""`` for a policy without a name."""
+        return str(self.args[0]) if self.args else ""
+
+    @property
+    def reason(self) -> str:
+        """What decided, in words with its number."""
+        return str(self.args[1]) if len(self.args) > 1 else ""
+
+    @property
+    def state(self) -> str:
+        """State of the target's circuit (``"OPEN"``, ``"HALF_OPEN"``), ``""`` where another policy refused."""
+        return str(self.args[2]) if len(self.args) > 2 else ""
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until asking again makes sense; ``None`` when nobody can know."""
+        return self.args[3] if len(self.args) > 3 else None
+
+    def __str__(self) -> str:
+        later = "" if self.retry_after is None else f"; {self._when} {self.retry_after:.3g} s"
+        return f"{self.target or 'the target'} {self.reason}{later}"
+
+
+class CircuitOpenError(RejectedError):
+    """The circuit is open, or half-open with all its trials out."""
+
+    _when = "next trial in"
+
+
+CircuitBreakerError = CircuitOpenError
+
+
+class BulkheadFullError(RejectedError):
+    """No place was free, and there was no room, or no time, to wait for one."""
+
+
+class NoBudgetError(RejectedError):
+    """Too little of the caller's budget was left to begin."""
+
+
+class DeadlineExceededError(SeawallError, TimeoutError):
+    """The call ran and its caller's budget ended first: not the target's fault."""
+
+
+class ConfigError(SeawallError, ValueError):
+    """A setting, or several together, that cannot work. The message names each fault and what to write instead."""

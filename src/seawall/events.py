@@ -1,0 +1,99 @@
+"""What happened, told in order and never under a policy's lock."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Event", "Listener", "ModeChanged", "Outbox", "StateChanged"]
+
+log = logging.getLogger("seawall")
+
+
+class StateChanged(NamedTuple):
+    """A circuit went from ``old`` to ``new``. Times are on the breaker's clock, in seconds."""
+
+    target: str
+    old: str
+    new: str
+    at: float
+    retry_at: float
+    reason: str
+
+
+class ModeChanged(NamedTuple):
+    """An operator's mode was set, or has expired. ``at`` is on the breaker's clock, in seconds."""
+
+    target: str
+    old: str
+    new: str
+    at: float
+    reason: str
+
+
+Event: TypeAlias = StateChanged | ModeChanged
+Listener: TypeAlias = Callable[[Event], object]
+
+
+class Outbox:
+    """Events are posted under the policy's lock, hence in the order of the state, and delivered after it.
+
+    Whoever comes out of the lock delivers what is there; while somebody is delivering, the others leave theirs to him.
+    So the order holds, a listener may call back into the policy, and one that raises is logged and changes nothing.
+
+    The right to deliver is the one element of ``_baton``. ``del`` takes it: no call, so no signal can fall between the
+    taking and the ``try`` that puts it back (a lock taken by ``acquire()`` is lost to a ``KeyboardInterrupt`` there).
+    """
+
+    __slots__ = ("_baton", "_events", "_lock", "listeners")
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._baton: list[None] = [None]
+        self._lock = Lock()
+        self.listeners: tuple[Listener, ...] = ()  # replaced, never mutated
+
+    def add(self, listener: Listener) -> Callable[[], None]:
+        """Tell ``listener`` each event from now on. Returns the function that ends it."""
+
+        def remove() -> None:
+            with self._lock:
+                self.listeners = tuple(other for other in self.listeners if other is not listener)
+
+        with self._lock:
+            self.listeners = (*self.listeners, listener)
+        return remove
+
+    def post(self, event: Event) -> None:
+        """Queue an event; the caller holds the policy's lock and calls :meth:`flush` after it."""
+        if self.listeners:
+            self._events.append(event)
+
+    def flush(self) -> None:
+        """Deliver what is queued, unless somebody is at it already."""
+        while self._events:
+            try:
+                del self._baton[-1]
+            except IndexError:
+                return
+            try:
+                while self._events:
+                    self._deliver(self._events.popleft())
+            finally:
+                self._baton.append(None)
+
+    def _deliver(self, event: Event) -> None:
+        for listener in self.listeners:
+            try:
+                listener(event)
+            except Exception:
+                log.exception("listener %r failed on %r", listener, event)
+
+    def after_fork(self) -> None:
+        """Start clean in the child: what was under way is the parent's to tell."""
+        self._events.clear()
+        self._baton = [None]
+        self._lock = Lock()

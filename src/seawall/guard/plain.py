@@ -1,0 +1,200 @@
+"""The plain form: star arguments, and the policies' methods called one by one. It is the specification.
+
+A slot is given back in the guard's own frame, by two steps with nothing between them at which a signal could be handled:
+forget it, append it. A method that did it could be interrupted at its first line, and the slot would be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from ..drivers import aio, threads
+from ..outcome import DISCARDED, SUCCESS
+
+if TYPE_CHECKING:
+    from ..policies.breaker import CircuitBreaker
+    from ..policies.bulkhead import Bulkhead
+    from ..policies.states import Token
+
+__all__ = ["Passage", "guard_async_generator", "guard_coroutine", "guard_function", "guard_generator"]
+
+
+class Passage:
+    """What one call has taken on its way in, and gives back once: a slot (``held``) and a token.
+
+    The order is fixed: refuse if open, bulkhead, breaker, call.
+
+    The breaker is asked twice. Before the bulkhead, so that an open circuit refuses at once; and after it, since it may
+    have opened while the call stood in line. Only the second asking takes anything: nobody in line holds a trial.
+    """
+
+    __slots__ = ("breaker", "bulkhead", "held", "token")
+
+    def __init__(self, stack: Any) -> None:
+        self.breaker: CircuitBreaker | None = stack.breaker
+        self.bulkhead: Bulkhead | None = stack.bulkhead
+        self.token: Token | None = None
+        self.held: list[bool | None] | None = None
+
+    def enter(self) -> None:
+        """Take slot and token, waiting in line for the slot if the bulkhead allows."""
+        if self.breaker is not None:
+            self.breaker.check()
+        if self.bulkhead is not None:
+            ticket = self.bulkhead.enter(self)
+            if ticket is not None:
+                threads.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
+        self._start()
+
+    async def aenter(self) -> None:
+        """:meth:`enter` for a task."""
+        if self.breaker is not None:
+            self.breaker.check()
+        if self.bulkhead is not None:
+            ticket = self.bulkhead.enter(self)
+            if ticket is not None:
+                await aio.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
+        self._start()
+
+    def _start(self) -> None:
+        if self.breaker is not None:
+            self.token = self.breaker.admit()
+        if self.bulkhead is not None:
+            next(self.bulkhead.started_ticks)
+
+    # -- the end. The guard has given the slot back already, where it has a frame of its own to do it in
+    def succeeded(self, result: object) -> None:
+        """The call returned ``result``."""
+        self._give_back()
+        if self.breaker is not None and self.token is not None:
+            outcome = self.breaker.rules.of_result(result)
+            self.breaker.settle(self.token, outcome, "" if outcome is SUCCESS else "result")
+
+    def failed(self, error: BaseException, fn: object = None) -> None:
+        """The call raised ``error``, or was never made because a policy refused it with ``error``."""
+        self._give_back()
+        if self.breaker is not None and self.token is not None:
+            outcome = DISCARDED if _never_ran(error, fn) else self.breaker.rules.of_error(error)
+            self.breaker.settle(self.token, outcome, type(error).__name__)
+
+    refused = failed
+
+    def _give_back(self) -> None:
+        if (free := self.held) is not None:
+            self.held = None
+            free.append(True)
+        if self.bulkhead is not None and self.bulkhead.alert:
+            self.bulkhead.pump()
+
+
+def _never_ran(error: BaseException, fn: object) -> bool:
+    """Wrong arguments: raised by the call itself, before the function's first line. Not the target's fault."""
+    if type(error) is not TypeError or not isinstance(fn, FunctionType):
+        return False
+    return error.__traceback__ is None or error.__traceback__.tb_next is None
+
+
+def guard_function(stack: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function that calls ``fn`` behind ``stack``."""
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        passage = Passage(stack)
+        try:
+            passage.enter()
+            result = fn(*args, **kwargs)
+        except BaseException as error:
+            if (free := passage.held) is not None:
+                passage.held = None
+                free.append(True)
+            passage.failed(error, fn)
+            raise
+        if (free := passage.held) is not None:
+            passage.held = None
+            free.append(True)
+        passage.succeeded(result)
+        return result
+
+    return guarded
+
+
+def guard_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function that awaits ``fn(...)`` behind ``stack``."""
+
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        passage = Passage(stack)
+        try:
+            await passage.aenter()
+            result = await fn(*args, **kwargs)
+        except BaseException as error:
+            if (free := passage.held) is not None:
+                passage.held = None
+                free.append(True)
+            passage.failed(error, fn)
+            raise
+        if (free := passage.held) is not None:
+            passage.held = None
+            free.append(True)
+        passage.succeeded(result)
+        return result
+
+    return guarded
+
+
+def guard_generator(
+    stack: Any, fn: Callable[..., Generator[Any, Any, Any]]
+) -> Callable[..., Generator[Any, Any, Any]]:
+    """A generator function that runs ``fn(...)`` behind ``stack``, from its first ``next`` to its end."""
+
+    def guarded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        passage = Passage(stack)
+        try:
+            passage.enter()
+            result = yield from fn(*args, **kwargs)
+        except GeneratorExit:  # it has yielded, and its consumer wants no more: that is no failure
+            passage.succeeded(None)
+            raise
+        except BaseException as error:
+            passage.failed(error, fn)
+            raise
+        passage.succeeded(None)
+        return result
+
+    return guarded
+
+
+def guard_async_generator(
+    stack: Any, fn: Callable[..., AsyncGenerator[Any, Any]]
+) -> Callable[..., AsyncGenerator[Any, Any]]:
+    """An async generator function that runs ``fn(...)`` behind ``stack``, from its first item to its end."""
+
+    async def guarded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        passage = Passage(stack)
+        inner: AsyncGenerator[Any, Any] | None = None
+        try:
+            await passage.aenter()
+            inner = fn(*args, **kwargs)
+            item = await anext(inner)
+            while True:  # what `yield from` does, which async generators lack
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as thrown:
+                    item = await inner.athrow(thrown)
+                else:
+                    item = await inner.asend(sent)
+        except StopAsyncIteration:
+            pass
+        except GeneratorExit:
+            if inner is not None:
+                await inner.aclose()
+            passage.succeeded(None)
+            raise
+        except BaseException as error:
+            passage.failed(error, fn)
+            raise
+        passage.succeeded(None)
+
+    return guarded

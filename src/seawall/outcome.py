@@ -1,0 +1,170 @@
+"""How an attempt ended, what counts as a failure, and the hub's outcome codes.
+
+An attempt ends in one of five ways. Three are answers: a *success* proves the target alive, a *failure* counts against
+it, an *ignored* answer does neither. Two are not: a call *cut* by its caller says nothing by itself, but cuts pile up
+while no answer arrives at all; a *discarded* one never ran, or was abandoned by this program, and says nothing ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias, final
+
+from .errors import DeadlineExceededError, RejectedError
+
+__all__ = ["CODES", "REFUSALS", "SYSTEM_ERRORS", "Code", "Outcome", "Rule", "Rules", "on_result"]
+
+log = logging.getLogger("seawall")
+
+
+class Outcome(StrEnum):
+    """How one attempt ended; ``== "success"`` holds."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    IGNORED = "ignored"
+    CUT = "cut"
+    DISCARDED = "discarded"
+
+
+SUCCESS, FAILURE, IGNORED, CUT, DISCARDED = Outcome
+
+Rule: TypeAlias = "type[BaseException] | Callable[[Exception], object] | on_result"
+
+
+@final
+class on_result:
+    """Marks a predicate that looks at what the call returned instead of what it raised.
+
+    ``counts_as_failure=[ConnectionError, on_result(lambda r: r.status_code >= 500)]``
+    """
+
+    __slots__ = ("predicate",)
+
+    def __init__(self, predicate: Callable[[Any], object]) -> None:
+        self.predicate = predicate
+
+
+class Rules:
+    """Sorts what a call raised or returned into outcomes.
+
+    Args:
+        counts_as_failure: Types of errors, predicates on the error, and :class:`on_result` predicates. An error that
+            matches none of them proves the target alive: a success.
+        ignores: Types and predicates that win over the former; the answer then counts for nothing. Refusals, cuts,
+            ``GeneratorExit``, ``KeyboardInterrupt`` and ``SystemExit`` never count, whatever is said here.
+
+    A predicate that raises is logged; the error then counts as a failure and reaches the caller unharmed.
+    """
+
+    __slots__ = ("_ignored_tests", "_ignored_types", "_tests", "_types", "result_tests")
+
+    def __init__(self, counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule]) -> None:
+        self._types, self._tests, self.result_tests = _sort(counts_as_failure, "counts_as_failure")
+        self._ignored_types, self._ignored_tests, results = _sort(ignores, "ignores")
+        if results:
+            raise TypeError("ignores= takes types and predicates on errors; a result that is no failure is a success")
+
+    def _key(self) -> tuple[object, ...]:
+        return (self._types, self._tests, self.result_tests, self._ignored_types, self._ignored_tests)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Rules) else NotImplemented
+
+    __hash__ = object.__hash__
+
+    def of_error(self, error: BaseException) -> Outcome:
+        """How a call that raised ``error`` ended."""
+        if isinstance(error, RejectedError):
+            return DISCARDED
+        if isinstance(error, DeadlineExceededError) or _is_cancellation(error):
+            return CUT
+        if not isinstance(error, Exception):
+            return DISCARDED
+        if isinstance(error, self._ignored_types) or _any(self._ignored_tests, error, False):
+            return IGNORED
+        return FAILURE if isinstance(error, self._types) or _any(self._tests, error, True) else SUCCESS
+
+    def of_result(self, result: object) -> Outcome:
+        """How a call that returned ``result`` ended."""
+        return FAILURE if self.result_tests and _any(self.result_tests, result, True) else SUCCESS
+
+
+def _sort(
+    rules: Rule | Iterable[Rule], where: str
+) -> tuple[tuple[type[BaseException], ...], list[Callable[[Any], object]], list[Callable[[Any], object]]]:
+    types: list[type[BaseException]] = []
+    tests: list[Callable[[Any], object]] = []
+    results: list[Callable[[Any], object]] = []
+    single = isinstance(rules, (type, on_result)) or callable(rules)
+    for rule in [rules] if single else rules:  # type: ignore[union-attr]  # callable() does not narrow the union
+        # By isinstance(x, type), not by metaclass: a class whose metaclass is its own is a class all the same.
+        if isinstance(rule, type):
+            if not issubclass(rule, BaseException):
+                raise TypeError(f"{where}= takes exception types, predicates and on_result(...); {rule!r} is no exception")
+            types.append(rule)
+        elif isinstance(rule, on_result):
+            results.append(rule.predicate)
+        elif callable(rule):
+            tests.append(rule)
+        else:
+            raise TypeError(f"{where}= takes exception types, predicates and on_result(...), not {rule!r}")
+    return tuple(types), tests, results
+
+
+def _any(tests: list[Callable[[Any], object]], value: object, if_it_raises: bool) -> bool:
+    for test in tests:
+        try:
+            if test(value):
+                return True
+        except Exception:
+            log.exception("predicate %r failed on %r", test, value)
+            if if_it_raises:
+                return True
+    return False
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether this is asyncio's ``CancelledError``, without importing asyncio: who raises it has done so."""
+    exceptions = sys.modules.get("asyncio.exceptions")
+    return exceptions is not None and isinstance(error, exceptions.CancelledError)
+
+
+class Code(NamedTuple):
+    """One of the hub's own outcome codes."""
+
+    code: str
+    status: int
+    meaning: str
+
+
+CODES: dict[str, Code] = {
+    row.code: row
+    for row in (
+        Code("E400", 400, "the request was not understood"),
+        Code("E404", 404, "no such target"),
+        Code("E408", 408, "the client sends too slowly"),
+        Code("E413", 413, "the body is too large"),
+        Code("E431", 431, "the request head is too large"),
+        Code("E500", 502, "the target answered with a server error"),
+        Code("E901", 502, "could not connect to the target"),
+        Code("E902", 504, "the target did not answer in time"),
+        Code("E903", 502, "the target broke off, or did not speak HTTP"),
+        Code("E904", 503, "the circuit of the target is open"),
+        Code("E905", 503, "no room: as many calls as allowed are running"),
+        Code("E906", 504, "no budget left"),
+        Code("E907", 429, "too many requests"),
+        Code("E908", 503, "the hub is draining"),
+        Code("E999", 500, "a fault of the hub itself"),
+    )
+}
+"""The codes the hub gives itself, with the HTTP status each is answered with."""
+
+SYSTEM_ERRORS = frozenset({"E500", "E901", "E902", "E903"})
+"""What counts as a failure of the target unless ``--failures`` says otherwise."""
+
+REFUSALS = frozenset({"E904", "E905", "E906", "E907", "E908"})
+"""The call was not made: these never count, under any rule."""

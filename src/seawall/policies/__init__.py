@@ -1,0 +1,1 @@
+"""The policies: small classes over numbers that decide and never wait."""

@@ -1,0 +1,340 @@
+"""Is it worth calling? Opens after ``failure_threshold`` failures in a row, tries again with one trial.
+
+Theory of operation. ``_epoch`` stands for "since the last change of state". While ``CLOSED`` it is the token of every
+call, so a report that comes with another epoch is stale and moves nothing: a slow call admitted before the trip neither
+closes nor re-opens a circuit. ``fast`` is that epoch while calls pass freely, else ``None``: all the hot path looks at.
+
+``epoch.failed`` holds a word for each failure since the last success and is three things in one: the count (its length),
+the flag "there is something to forget" (its truth) and the last error for the message. A failure appends, then looks at
+the length of *the same* list; a success puts an empty list in its place. The k-th to append sees at least k, so whoever
+reaches the threshold knows it, and a success in between counts as having come just after: exact without a lock. Relied
+on: ``list.append`` and the store of one slot are atomic, with the GIL and (by the list's own lock) without.
+
+A half-open trial is a token of its own, with a lease: with several trials out, or after a lease has ended and its place
+was given to another, the late one must be told from the live one.
+
+A call *cut* by its caller is no answer. ``epoch.cuts`` holds when the cut calls began, until any answer arrives; once
+there are ``failure_threshold`` of them and the oldest began an attempt limit ago, nobody is at home, and they count.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from math import inf
+from threading import RLock
+
+from ..counters import Tally, reset_in_child
+from ..errors import CircuitOpenError
+from ..events import Listener
+from ..guard import Guarded
+from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules
+from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OPEN, Circuit
+from .states import VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial
+
+__all__ = ["CircuitBreaker"]
+
+NEUTRAL_TRIALS = 3  # trials in a row without an answer that count as "still dead"
+
+
+class CircuitBreaker(Circuit, Guarded):
+    """Stops calls to what keeps failing, and finds out with single trials when it is well again.
+
+    Use it as a decorator (``@breaker``), by ``call``/``acall``, as a block (``with``, ``async with``), by token
+    (``admit``, then ``settle`` or ``discard``), or without tokens (``allow``, ``record_success``, ``record_failure``).
+
+    Args:
+        failure_threshold: Failures in a row that open the circuit, 1 or more (5). Any success starts the count anew.
+        reset_timeout: Seconds from the opening to the first trial, 0 or more (10.0). Fixed at the moment it opens.
+        clock: Seconds that never go back. The only way time is read: a fake clock drives every transition.
+        half_open_max_calls: Trials out at once (1).
+        success_threshold: Successful trials in a row that close the circuit (1).
+        trial_lease: Seconds after which a silent trial has failed. Default: ``attempt_limit`` + 1, or else the larger
+            of 60 and ``reset_timeout``. Doubles with each expiry in a row, up to an hour.
+        attempt_limit: Seconds one call can last at most, where its caller knows it; bounds the patience with calls that
+            are cut short (``reset_timeout`` where it is not known).
+        counts_as_failure: Types of errors, predicates on the error, and ``on_result(predicate)``; see
+            :class:`~seawall.outcome.Rules`. Default: any ``Exception``.
+        ignores: Types and predicates on errors that count for nothing.
+        name: In errors, events and snapshots. One breaker has one name, whatever it is put around.
+
+    Cost while closed: one attribute load and one counter tick. Source: Nygard, Release It!, 2nd ed., ch. 5.
+    """
+
+    __slots__ = ("__weakref__", "_failed", "_started", "failure_threshold", "rules", "started_ticks")
+
+    def __init__(
+        self,
+        failure_threshold: int = 5,
+        reset_timeout: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        half_open_max_calls: int = 1,
+        success_threshold: int = 1,
+        trial_lease: float | None = None,
+        attempt_limit: float | None = None,
+        counts_as_failure: Rule | Iterable[Rule] = Exception,
+        ignores: Rule | Iterable[Rule] = (),
+        name: str = "",
+    ) -> None:
+        if callable(failure_threshold):
+            raise TypeError(
+                "a breaker takes numbers, not the function: write  breaker = CircuitBreaker()  and then  @breaker"
+            )
+        settings = BreakerSettings(
+            failure_threshold, reset_timeout, half_open_max_calls, success_threshold, trial_lease, attempt_limit
+        )
+        super().__init__(settings.checked(), clock, name)
+        self.failure_threshold = failure_threshold
+        self.rules = Rules(counts_as_failure, ignores)
+        self._started, self._failed = Tally(), Tally()
+        self.started_ticks = self._started.ticks
+        reset_in_child(self)
+
+    def _after_fork(self) -> None:
+        """In the child nobody holds the lock and no trial is out; what is known of the target still holds."""
+        self._lock = RLock()
+        self._trials.clear()
+        self.outbox.after_fork()
+
+    # -- what the guard asks for
+    @property
+    def breaker(self) -> CircuitBreaker:
+        """Itself: what the guard goes through."""
+        return self
+
+    @property
+    def bulkhead(self) -> None:
+        """A breaker by itself has no bulkhead."""
+        return None
+
+    # -- numbers: reading changes nothing
+    @property
+    def failures(self) -> int:
+        """Failures in a row, failed trials included; 0 after closing."""
+        with self._lock:
+            return self._carried + len(self._epoch.failed)
+
+    @property
+    def started(self) -> int:
+        """Calls that were let through to the target."""
+        return self._started.value
+
+    @property
+    def rejected(self) -> int:
+        """Calls refused."""
+        return self._rejected.value
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force; one that has expired is over."""
+        return ENFORCE if self.clock() >= self._mode_until else self._mode
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds until the next call may go: 0 when it may now, ``inf`` when it was forced open without an end."""
+        return max(0.0, self._wait_until() - self.clock())
+
+    def snapshot(self) -> BreakerSnapshot:
+        """All numbers at once; changes nothing, not even what time alone would."""
+        now = self.clock()
+        with self._lock:
+            state, due = self.state, self._wait_until()
+            expired = now >= self._mode_until
+            return BreakerSnapshot(
+                self.name, state, ENFORCE if expired else self._mode, "" if expired else self._mode_reason,
+                self.failures, self.started, self._failed.value, self.rejected, self.would_reject, self._opened,
+                self.retry_at, max(0.0, due - now), state is not CLOSED and now >= due,
+                len(self._trials), self._reason,
+            )  # fmt: skip
+
+    # -- by token
+    def check(self, remaining: float | None = None) -> None:
+        """Raise what :meth:`admit` would raise now, and take nothing."""
+        if self.fast is None:
+            self._ask(False, False, remaining)
+
+    def admit(self, remaining: float | None = None) -> Token:
+        """Let one call through, or refuse it at once.
+
+        Args:
+            remaining: Seconds the caller has left. A trial goes only to a call that can last the attempt limit; after
+                one more attempt limit without such a call, to any.
+
+        Returns:
+            The token to give back to :meth:`settle` or :meth:`discard`, exactly once.
+
+        Raises:
+            CircuitOpenError: ``retry_after`` is the seconds until the next trial.
+        """
+        token = self.fast or self._ask(True, False, remaining)
+        next(self.started_ticks)
+        return token
+
+    def settle(self, token: Token, outcome: Outcome, word: str = "", *, began: float | None = None) -> None:
+        """The call admitted with ``token`` has ended.
+
+        Args:
+            token: From :meth:`admit`. A stale one moves nothing.
+            outcome: How it ended.
+            word: For the message of the circuit this opens: an error's name or code.
+            began: When a cut call began, on the breaker's clock. Where it is not known, the moment of the cut stands in,
+                so that an opening comes later, never sooner.
+
+        Raises:
+            RuntimeError: The trial had been settled before.
+        """
+        if type(token) is Trial:
+            self._settle_trial(token, outcome, word)
+        elif outcome is SUCCESS:
+            if token.failed:
+                token.failed = []
+            if token.cuts:
+                token.cuts = []
+        elif token is VOID:
+            return
+        elif outcome is FAILURE:
+            next(self._failed.ticks)
+            failed = token.failed
+            failed.append(word)
+            if len(failed) >= self.failure_threshold:
+                self._trip(token, failed, f"{len(failed)} failures in a row{_last(word)}")
+        elif outcome is CUT:
+            self._cut(token, began)
+        elif outcome is IGNORED and token.cuts:
+            token.cuts = []
+
+    def discard(self, token: Token) -> None:
+        """The call admitted with ``token`` never ran, or was abandoned by this program: counts for nothing."""
+        self.settle(token, DISCARDED)
+
+    # -- without tokens: a report belongs to the oldest trial taken by allow(), else to the present epoch, else to nobody
+    def allow(self) -> bool:
+        """Whether a call may go now; in half-open taking the trial. Report by :meth:`record_success` or ``_failure``."""
+        if self.fast is None:
+            try:
+                self._ask(True, True, None)
+            except CircuitOpenError:
+                return False
+        next(self.started_ticks)
+        return True
+
+    def record_success(self) -> None:
+        """A call allowed by :meth:`allow` went well."""
+        self.settle(self._owner(), SUCCESS)
+
+    def record_failure(self, word: str = "") -> None:
+        """A call allowed by :meth:`allow` failed; ``word`` (an error's name or code) is for the message."""
+        self.settle(self._owner(), FAILURE, word)
+
+    def _owner(self) -> Token:
+        epoch = self.fast
+        if epoch is not None:
+            return epoch
+        with self._lock:
+            if self.state is CLOSED and self._mode is not DISABLED:
+                return self._epoch
+            return next((trial for trial in self._trials if trial.by_hand), VOID)
+
+    # -- by hand
+    def set_mode(self, mode: Mode | str, reason: str = "", *, expires_in: float | None = None) -> None:
+        """Put the breaker into ``mode``, for ``expires_in`` seconds or until set again.
+
+        Args:
+            mode: One of :class:`Mode`, or its name.
+            reason: For whoever asks at three in the morning; in errors, events and snapshots.
+            expires_in: Seconds after which it is ``ENFORCE`` again; ``None``: never.
+        """
+        new, now = Mode(mode), self.clock()
+        with self._lock:
+            self._set_mode_locked(new, reason, now, inf if expires_in is None else now + expires_in)
+        self.outbox.flush()
+
+    def reset(self, reason: str = "reset by hand") -> None:
+        """Close the circuit and forget what was counted; the mode stays."""
+        now = self.clock()
+        with self._lock:
+            self._become_locked(CLOSED, now, reason)
+        self.outbox.flush()
+
+    def configure(self, settings: BreakerSettings, rules: Rules | None = None) -> None:
+        """Change the numbers in place: state and counters stay, an open time already fixed is not moved."""
+        settings.checked()
+        with self._lock:
+            self.settings, self.failure_threshold = settings, settings.failure_threshold
+            self.rules = rules or self.rules
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell ``listener`` each change of state or mode, in order, outside any lock. Returns what ends it."""
+        return self.outbox.add(listener)
+
+    # -- inside: asking
+    def _ask(self, take: bool, by_hand: bool, remaining: float | None) -> Token:
+        now = self.clock()  # before the lock: a clock is the user's code
+        left = self._shut_until - now
+        if left > 0.0:  # open, and that can be seen without the lock
+            raise self._refusal(left)
+        with self._lock:
+            self._let_time_pass_locked(now)
+            token = self._admit_locked(now, take, by_hand, remaining)
+            refusal = None if token is not None else self._refusal(self._wait_until() - now)
+        self.outbox.flush()
+        if refusal is not None:
+            raise refusal
+        assert token is not None
+        return token
+
+    # -- inside: reports
+    def _trip(self, epoch: Epoch, failed: list[str], reason: str) -> None:
+        now = self.clock()
+        with self._lock:
+            if epoch is not self._epoch or self.state is not CLOSED or self._mode is DISABLED:
+                return  # stale, or another caller was first
+            if self._mode is FORCED_CLOSED:
+                del failed[: -self.failure_threshold]  # recorded, but not without bound
+                return
+            self._carried = len(failed)
+            self._become_locked(OPEN, now, reason)
+        self.outbox.flush()
+
+    def _cut(self, epoch: Epoch, began: float | None) -> None:
+        now = self.clock()
+        began = now if began is None else min(began, now)
+        with self._lock:
+            cuts = epoch.cuts
+            if len(cuts) < self.failure_threshold:
+                cuts.append(began)
+            oldest = cuts[0] = min(cuts[0], began)
+            enough = len(cuts) >= self.failure_threshold and now - oldest >= self.settings.patience()
+        if enough:
+            reason = f"no answer for {now - oldest:.3g} s, {len(cuts)} calls in a row cut by their callers"
+            self._trip(epoch, ["cut"] * len(cuts), reason)
+
+    def _settle_trial(self, trial: Trial, outcome: Outcome, word: str) -> None:
+        now = self.clock()
+        with self._lock:
+            if trial.settled:
+                raise RuntimeError(f"{self.name or 'breaker'}: this trial has been settled before")
+            trial.settled = True
+            if outcome is FAILURE:
+                next(self._failed.ticks)
+            self._let_time_pass_locked(now)
+            if trial not in self._trials:  # its lease had ended, or the state was changed meanwhile
+                return
+            del self._trials[trial]
+            self._expiries = 0
+            if outcome is FAILURE:
+                self._trial_failed_locked(now, f"a trial failed{_last(word)}")
+            elif outcome is SUCCESS:
+                self._neutral = 0
+                self._wins += 1
+                if self._wins >= self.settings.success_threshold:
+                    self._become_locked(CLOSED, now, "the trial went well")
+            else:
+                self._neutral += 1
+                if self._neutral >= NEUTRAL_TRIALS:
+                    self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
+        self.outbox.flush()
+
+def _last(word: str, sep: str = ", last ") -> str:
+    return f"{sep}{word}" if word else ""

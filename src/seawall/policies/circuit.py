@@ -1,0 +1,142 @@
+"""The machine inside a breaker: what leads from state to state, and who may pass. Every ``_locked`` expects the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from threading import RLock
+
+from ..counters import Tally
+from ..errors import CircuitOpenError
+from ..events import ModeChanged, Outbox, StateChanged
+from .states import VOID, BreakerSettings, Epoch, Mode, State, Token, Trial
+
+CLOSED, OPEN, HALF_OPEN = State
+ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
+LONGEST_LEASE = 3600.0  # s; a trial that has been silent for an hour is not worth more patience
+
+
+class Circuit:
+    """State, mode and trials. ``fast`` is the present epoch while calls pass freely, else ``None``."""
+
+    __slots__ = (
+        "_carried", "_epoch", "_expiries", "_lock", "_mode", "_mode_reason", "_mode_until", "_neutral", "_opened",
+        "_reason", "_rejected", "_shut_until", "_trials", "_wins", "clock", "fast", "name", "outbox", "retry_at",
+        "settings", "state", "would_reject",
+    )  # fmt: skip
+
+    def __init__(self, settings: BreakerSettings, clock: Callable[[], float], name: str) -> None:
+        self.settings, self.clock, self.name = settings, clock, name
+        self.outbox = Outbox()
+        self.would_reject = self._opened = 0
+        self._rejected = Tally()
+        self._lock = RLock()
+        self._mode, self._mode_reason, self._mode_until = ENFORCE, "", inf
+        self.state: State = CLOSED
+        self.retry_at: float = 0
+        self._reason = ""
+        self.fast: Epoch | None = None
+        self._epoch = Epoch()
+        self._carried = 0  # failures in a row of the epochs before this one
+        self._trials: dict[Trial, None] = {}
+        self._wins = self._neutral = self._expiries = 0
+        self._refresh()
+
+    # -- who may pass
+    def _admit_locked(self, now: float, take: bool, by_hand: bool, remaining: float | None) -> Token | None:
+        if self._mode is DISABLED:
+            return VOID
+        if self._mode is FORCED_OPEN:
+            return None
+        if self.state is CLOSED:
+            return self._epoch
+        if now >= self._wait_until() and self._worth_a_trial(now, remaining):
+            return self._new_trial_locked(now, by_hand) if take else VOID
+        if self._mode is OBSERVE:
+            self.would_reject += take
+            return VOID
+        return None
+
+    def _new_trial_locked(self, now: float, by_hand: bool) -> Trial:
+        if self.state is OPEN:
+            self._become_locked(HALF_OPEN, now, self._reason)
+        lease = self.settings.lease()
+        trial = Trial(now + max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60))), by_hand)
+        self._trials[trial] = None
+        return trial
+
+    def _worth_a_trial(self, now: float, remaining: float | None) -> bool:
+        limit = self.settings.attempt_limit
+        return remaining is None or limit is None or remaining >= limit or now >= self.retry_at + limit
+
+    def _wait_until(self) -> float:
+        """When the next call may go: on the clock, ``-inf`` where it may, ``inf`` where only a hand can tell."""
+        if self._mode is FORCED_OPEN:
+            return self._mode_until
+        if self.state is CLOSED:
+            return -inf
+        if self.state is OPEN:
+            return self.retry_at
+        trials = list(self._trials)
+        return -inf if len(trials) < self.settings.half_open_max_calls else min(trial.ends for trial in trials)
+
+    def _refusal(self, left: float) -> CircuitOpenError:
+        next(self._rejected.ticks)
+        if self._mode is FORCED_OPEN:
+            why = f": {self._mode_reason}" if self._mode_reason else ""
+            reason, state = f"is forced open by hand{why}", OPEN
+        elif self.state is HALF_OPEN:
+            reason, state = f"is half-open, its trial is still out ({self._reason})", HALF_OPEN
+        else:
+            reason, state = f"is open: {self._reason}", OPEN
+        return CircuitOpenError(self.name, reason, state.value, None if left == inf else max(0.0, left))
+
+    # -- what changes
+    def _let_time_pass_locked(self, now: float) -> None:
+        """What time alone has brought: an expired mode, and a trial that never came back, dated at its end."""
+        if now >= self._mode_until:
+            self._set_mode_locked(ENFORCE, "expired", self._mode_until, inf)
+        end = min((trial.ends for trial in self._trials), default=inf)
+        if now >= end:
+            self._expiries += 1
+            self._trial_failed_locked(end, "a trial gave no answer within its lease")
+
+    def _trial_failed_locked(self, at: float, reason: str) -> None:
+        self._carried += 1
+        self._become_locked(OPEN, at, f"{reason}, {self._carried} failures in a row")
+
+    def _set_mode_locked(self, new: Mode, reason: str, at: float, until: float) -> None:
+        old, self._mode = self._mode, new
+        self._mode_reason, self._mode_until = ("" if new is ENFORCE else reason), until
+        if old is not new:
+            self.outbox.post(ModeChanged(self.name, old, new, at, reason))
+        if new is DISABLED or old is DISABLED:  # what was under way is void
+            self._epoch = Epoch()
+            self._trials.clear()
+        if new is FORCED_CLOSED and self.state is not CLOSED:
+            self._become_locked(CLOSED, at, "forced closed by hand")
+        self._refresh()
+
+    def _become_locked(self, new: State, at: float, reason: str) -> None:
+        old = self.state
+        self.fast = None  # first of all: nobody passes freely while the rest is changing
+        self._epoch = Epoch()
+        self._trials = {}
+        self._wins = self._neutral = 0
+        if new is OPEN:
+            self._opened += 1
+            self.retry_at = at + self.settings.reset_timeout
+        elif new is CLOSED:
+            self.retry_at = 0
+            self._carried = self._expiries = 0
+        self.state, self._reason = new, reason
+        self._refresh()
+        if old is not new:
+            self.outbox.post(StateChanged(self.name, old, new, at, self.retry_at, reason))
+
+    def _refresh(self) -> None:
+        """What the hot paths look at without the lock: ``fast``, and until when everybody is refused."""
+        mode = self._mode
+        self._shut_until = self.retry_at if self.state is OPEN and mode is ENFORCE else -inf
+        passes = self.state is CLOSED and self._mode_until == inf and mode in (ENFORCE, OBSERVE, FORCED_CLOSED)
+        self.fast = self._epoch if passes else None

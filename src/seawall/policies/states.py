@@ -1,0 +1,128 @@
+"""The words of a circuit: its states and modes, the tokens it hands out, its settings and its snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, isnan
+from typing import NamedTuple, TypeAlias, final
+
+from ..errors import ConfigError
+
+__all__ = ["BreakerSettings", "BreakerSnapshot", "Epoch", "Mode", "State", "Token", "Trial"]
+
+
+class State(StrEnum):
+    """Where the machine stands; ``== "OPEN"`` holds."""
+
+    CLOSED = "CLOSED"
+    OPEN = "OPEN"
+    HALF_OPEN = "HALF_OPEN"
+
+
+class Mode(StrEnum):
+    """What an operator made of it.
+
+    ``ENFORCE``: refuses while open. ``OBSERVE``: the machine runs, nothing is refused, ``would_reject`` counts.
+    ``FORCED_OPEN``: refuses everything. ``FORCED_CLOSED``: records, never trips. ``DISABLED``: records nothing.
+    """
+
+    ENFORCE = "ENFORCE"
+    OBSERVE = "OBSERVE"
+    FORCED_OPEN = "FORCED_OPEN"
+    FORCED_CLOSED = "FORCED_CLOSED"
+    DISABLED = "DISABLED"
+
+
+CLOSED, OPEN, HALF_OPEN = State
+ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
+
+
+@final
+class Epoch:
+    """Token of a call admitted while the circuit was closed."""
+
+    __slots__ = ("cuts", "failed")
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+        self.cuts: list[float] = []
+
+
+@final
+class Trial:
+    """Token of one half-open trial: a lease that ends by itself, settled once."""
+
+    __slots__ = ("by_hand", "ends", "settled")
+
+    def __init__(self, ends: float, by_hand: bool) -> None:
+        self.ends, self.by_hand, self.settled = ends, by_hand, False
+
+
+Token: TypeAlias = Epoch | Trial
+VOID = Epoch()  # never the present epoch: a report that comes with it moves nothing
+
+
+class BreakerSettings(NamedTuple):
+    """The numbers of a breaker; see :class:`CircuitBreaker`."""
+
+    failure_threshold: int
+    reset_timeout: float
+    half_open_max_calls: int
+    success_threshold: int
+    trial_lease: float | None
+    attempt_limit: float | None
+
+    def checked(self) -> BreakerSettings:
+        """These settings, or :class:`~seawall.ConfigError` naming every fault at once."""
+        faults = [
+            f"{name} is a number of calls, 1 or more, not {value!r}"
+            for name, value in zip(self._fields, self, strict=True)
+            if name in ("failure_threshold", "half_open_max_calls", "success_threshold")
+            and (type(value) is not int or value < 1)
+        ]
+        if not _is_seconds(self.reset_timeout, 0.0):
+            faults.append(f"reset_timeout is in seconds, 0 or more, not {self.reset_timeout!r}")
+        faults += [
+            f"{name} is in seconds, more than 0, or None for the default, not {value!r}"
+            for name, value in (("trial_lease", self.trial_lease), ("attempt_limit", self.attempt_limit))
+            if value is not None and not (_is_seconds(value, 0.0) and value > 0)
+        ]
+        if faults:
+            raise ConfigError("; ".join(faults))
+        return self
+
+    def lease(self) -> float:
+        """Seconds a trial may stay silent, before any doubling."""
+        if self.trial_lease is not None:
+            return self.trial_lease
+        return max(60.0, self.reset_timeout) if self.attempt_limit is None else self.attempt_limit + 1.0
+
+    def patience(self) -> float:
+        """Seconds that the oldest of a pile of cut calls must have had."""
+        return self.reset_timeout if self.attempt_limit is None else self.attempt_limit
+
+
+def _is_seconds(value: object, least: float) -> bool:
+    return isinstance(value, (int, float)) and not isnan(value) and least <= value < inf
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSnapshot:
+    """What a breaker looks like at one moment. Times are on its clock, in seconds."""
+
+    name: str
+    state: State
+    mode: Mode
+    mode_reason: str
+    failures: int
+    started: int
+    failed: int
+    rejected: int
+    would_reject: int
+    opened: int
+    retry_at: float
+    retry_after: float
+    trial_due: bool
+    trials: int
+    reason: str
