@@ -1,0 +1,48 @@
+"""Which door a request came to, and which target it is for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .settings import HubSettings
+
+__all__ = ["Doors", "Way"]
+
+
+class Way(NamedTuple):
+    """Where a request goes; ``backend`` is ``None`` on the transaction door, whose body names the target."""
+
+    backend: Backend | None
+    path: bytes
+
+
+class Doors:
+    """The hub's ways in. ``POST /tx`` is one, ``/{TARGET}/{path}`` the other; a default takes what names no target."""
+
+    def __init__(self, settings: HubSettings, backends: dict[str, Backend]) -> None:
+        self._by_name = {name.encode(): backend for name, backend in backends.items()}
+        self._default = backends.get(settings.default) if settings.default else None
+        self._tx = settings.tx_path.encode() if settings.tx_path else None
+        self.health = settings.health_path.encode() if settings.health_path else None
+        self.names = sorted(backends)
+
+    def way(self, target: bytes) -> Way | None:
+        """The way for a request target, byte for byte; ``None`` where it leads nowhere."""
+        end = target.find(b"/", 1)
+        if end > 0:
+            backend = self._by_name.get(target[1:end])
+            if backend is not None:
+                return Way(backend, backend.base + target[end:])
+        if self._tx is not None and target.partition(b"?")[0] == self._tx:
+            return Way(None, target)
+        if end < 0:
+            name, mark, query = target[1:].partition(b"?")
+            backend = self._by_name.get(name)
+            if backend is not None:
+                return Way(backend, backend.base + b"/" + mark + query)
+        default = self._default
+        if default is None:
+            return None
+        return Way(default, default.base + target if target != b"*" else target)

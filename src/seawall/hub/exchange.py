@@ -1,0 +1,384 @@
+"""One request on its way: admitted, sent, answered, ended. The policies are asked here, by plain calls.
+
+An exchange has no timer of its own. Its limits are kept by the connection of its client, which stands on the wheel.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BulkheadFullError, CircuitOpenError
+from ..outcome import CODES, CUT, DISCARDED, FAILURE, Outcome
+from ..policies.states import Trial
+from . import limits
+from .answers import problem
+from .budget import shortened
+from .ghost import Ghost
+from .phases import CONNECTING, DONE, QUEUED, RECEIVING, SENDING, WAITING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ..policies.slots import Slots, Ticket
+    from ..policies.states import Token
+    from .backend import Backend
+    from .chunks import ChunkedBody, Dechunker
+    from .client import Client
+    from .head import RequestHead, ResponseHead
+    from .upstream import Upstream
+
+__all__ = ["Exchange"]
+
+HOLD = 16384  # bytes of body that are waited for before a place is taken
+HIGH = 262144  # bytes of body collected before the client is told to wait
+REPLAYABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+
+
+class Exchange:
+    """One request to one target. What the answer is passed on as is the matter of its door; see the subclasses."""
+
+    __slots__ = (
+        "attempt_ends", "backend", "began", "chunked", "client", "code", "counted", "deadline", "defaulted", "full", "held",
+        "keep", "path", "phase", "pieces", "replayed", "request", "sent_at", "size", "started", "status", "task",
+        "ticket", "token", "until", "upstream",
+    )  # fmt: skip
+    whole = False  # whether budget and attempt limit cover the body too
+
+    def __init__(self, client: Client | Ghost, request: RequestHead, backend: Backend, path: bytes, now: float) -> None:
+        self.client: Client | Ghost = client
+        self.request, self.backend, self.path = request, backend, path
+        self.began = now
+        self.phase = RECEIVING
+        self.until = inf
+        self.attempt_ends = self.sent_at = inf
+        self.full = self.started = self.replayed = self.counted = False
+        self.keep = request.keep_alive
+        self.pieces: list[bytes] | None = None
+        self.size = self.status = 0
+        self.code = ""
+        self.held: Slots | None = None
+        self.ticket: Ticket | None = None
+        self.token: Token | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.upstream: Upstream | None = None
+        allowed, self.defaulted = backend.budget, True
+        if request.budget is not None:
+            allowed, self.defaulted, bad = shortened(backend.budget, request.budget)
+            client.hub.bad_budgets += bad
+        self.deadline = now + allowed
+
+
+    # -- the request comes in
+    def expected(self, now: float) -> None:
+        """The client waits to be asked for the body (``Expect: 100-continue``): the target is to say so."""
+        self.start(now)
+
+    def receive(self, piece: bytes, now: float) -> None:
+        """A piece of the request's body."""
+        if self.phase == SENDING and self.upstream is not None:
+            self.until = now + self.client.hub.settings.body_gap
+            self.upstream.write(piece)
+            return
+        if self.pieces is None:
+            self.pieces = []
+        self.pieces.append(piece)
+        self.size += len(piece)
+        if self.size > HIGH:
+            self.client.pause()
+        if self.phase == RECEIVING:
+            self.until = now + self.client.hub.settings.body_gap
+            if self.size > HOLD:
+                self.start(now)
+
+    def complete(self, now: float) -> None:
+        """The request is in, whole."""
+        self.full = True
+        if self.phase == RECEIVING:
+            self.start(now)
+        elif self.phase == SENDING:
+            self._await_answer(now)
+
+    # -- admission
+    def start(self, now: float) -> None:
+        """Ask the policies, in their order, and go on as far as they let."""
+        backend = self.backend
+        left = self.deadline - now
+        if left <= 0.0 or left < backend.least:
+            self.fail("E906", f"{max(0.0, left) * 1000:.0f} ms of budget are left, too little to call {backend.name}")
+            return
+        try:
+            if backend.breaker.fast is None:
+                backend.breaker.check(left)
+            self.ticket = backend.bulkhead.enter(self, left)
+        except CircuitOpenError as refusal:
+            self.fail("E904", str(refusal), retry_after=refusal.retry_after)
+        except BulkheadFullError as refusal:
+            self.fail("E905", str(refusal), retry_after=refusal.retry_after)
+        else:
+            if self.ticket is None:
+                self._admitted(now)
+            else:
+                self._stand_in_line(now, self.ticket)
+
+    def _stand_in_line(self, now: float, ticket: Ticket) -> None:
+        self.phase = QUEUED
+        self.until = self.backend.waits_until(now)
+        # By way of the loop: a line of refused waiters would otherwise hand the slot on in ever deeper calls.
+        ticket.wake = lambda: self.backend.loop.call_soon(self._granted)
+        if ticket.granted:
+            ticket.wake()
+        self._arm()
+
+    def _granted(self) -> None:
+        if self.phase == QUEUED and self.ticket is not None:
+            self.ticket.left = True
+            self.ticket = None
+            self._admitted(self.backend.clock())
+
+    def _admitted(self, now: float) -> None:
+        backend = self.backend
+        try:
+            self.token = backend.breaker.admit(self.deadline - now)
+        except CircuitOpenError as refusal:  # it opened while this one stood in line, or another has the trial
+            self.fail("E904", str(refusal), retry_after=refusal.retry_after)
+            return
+        next(backend.bulkhead.started_ticks)
+        self._connect(now, backend.take_idle())
+
+    # -- the attempt
+    def _connect(self, now: float, upstream: Upstream | None) -> None:
+        if upstream is not None:
+            self._send(upstream, now)
+            return
+        self.phase = CONNECTING
+        self.until = now + self.backend.settings.connect
+        self._arm()
+        self.task = self.backend.connect(self)
+
+    def connected(self, upstream: Upstream) -> None:
+        """A connection stands for this exchange."""
+        self.task = None
+        now = self.backend.clock()
+        if self.phase == CONNECTING:
+            self._send(upstream, now)
+        else:
+            self.backend.put_back(upstream, now)
+
+    def not_connected(self, why: str) -> None:
+        """No connection could be had."""
+        self.task = None
+        self.attempt_failed("E901", f"could not connect to {self.backend.name}: {why}")
+
+    def _send(self, upstream: Upstream, now: float) -> None:
+        self.upstream = upstream
+        self.sent_at = now
+        pieces, self.pieces = self.pieces, None
+        upstream.begin(self, self.request_head(now), pieces)
+        if self.full:
+            self._await_answer(now)
+        else:
+            self.phase = SENDING
+            self.until = now + self.client.hub.settings.body_gap
+            self.client.resume()
+            self._arm()
+
+    def _await_answer(self, now: float) -> None:
+        self.phase = WAITING
+        if self.defaulted and not self.whole and self.size > HOLD:
+            self.deadline = now + self.backend.budget  # the time to send a long body was the client's own
+        self.attempt_ends = now + self.backend.attempt_limit
+        self.until = now + self.backend.settings.read
+        self._arm()
+
+    # -- what each door makes of it
+    def request_head(self, now: float) -> bytes:
+        """What the target is sent first, with what is left of the budget at this moment."""
+        raise NotImplementedError
+
+    def interim(self, head: ResponseHead) -> None:
+        """A 1xx that is not the answer."""
+        raise NotImplementedError
+
+    def no_body(self, head: ResponseHead) -> bool:
+        """Whether the answer ends with its head."""
+        raise NotImplementedError
+
+    def chunk_reader(self) -> ChunkedBody | Dechunker:
+        """What follows a chunked answer."""
+        raise NotImplementedError
+
+    def head(self, head: ResponseHead, body: bytes | memoryview, length: int | None) -> None:
+        """The answer's head, and what came with it of a counted body of ``length`` bytes."""
+        raise NotImplementedError
+
+    def body(self, data: bytes) -> None:
+        """A piece of the answer's body."""
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        """The answer has ended as it should."""
+        raise NotImplementedError
+
+    def switched(self, head: ResponseHead, rest: bytes) -> None:
+        """101: the protocol has been switched, or the target thinks so."""
+        raise NotImplementedError
+
+    def tunnel_ended(self) -> None:
+        """The target closed the tunnel."""
+        raise NotImplementedError
+
+    # -- the answer comes back: what is common to both doors
+    def through_tunnel(self, data: bytes) -> None:
+        """Bytes from the client, once the protocol has been switched."""
+        if self.upstream is not None:
+            self.until = self.backend.clock() + self.client.hub.settings.idle_timeout
+            self.upstream.write(data)
+
+    def heard(self) -> None:
+        """The target has said something that is no whole head yet."""
+        self.until = min(self.backend.clock() + self.backend.settings.read, self.attempt_ends)
+        self._arm()
+
+    def end_of_answer(self, keep: bool) -> None:
+        """The answer has been passed on whole: everything taken goes back."""
+        now = self.backend.clock()
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.keep = upstream.keep and self.full
+            upstream.release(now)
+        client = self.client
+        self._finish(self.code, now)
+        client.over(keep)
+
+    def broken(self, why: str) -> None:
+        """The target broke off, or what came is not HTTP."""
+        upstream = self.upstream
+        reused = upstream is not None and upstream.reused and not upstream.buffer and not self.started
+        if reused and self.phase == WAITING and self._replay():
+            return
+        more = {} if self.started else {"maybe_executed": True}
+        self.attempt_failed("E903", f"{self.backend.name}: {why}", DISCARDED if reused else None, **more)
+
+    def _replay(self) -> bool:
+        """A kept connection was closed by the idle target just as the request went out: once more, on a new one."""
+        request = self.request
+        if self.replayed or self.size or request.length or request.chunked or request.method not in REPLAYABLE:
+            return False
+        self.replayed = True
+        self.drop_upstream()
+        self._connect(self.backend.clock(), None)
+        return True
+
+    # -- time
+    def _arm(self) -> None:
+        self.client.set_due(min(self.deadline, self.until))
+
+    def on_due(self, now: float) -> None:
+        """A limit may have passed."""
+        if now >= self.deadline:
+            limits.budget_over(self, now)
+        elif now >= self.until:
+            limits.too_long(self, now)
+        if self.phase != DONE:
+            self._arm()
+
+    # -- ends that are none of the good ones
+    def attempt_failed(self, code: str, detail: str, outcome: Outcome | None = None, **more: Any) -> None:
+        """The attempt ended without a whole answer; ``outcome`` where it is not what the code says."""
+        if outcome is None:
+            outcome = self.backend.judge(code)
+        if self.token is None and outcome is FAILURE:  # settled at the head: what came after is a failure of its own
+            self.backend.breaker.record_failure(code)
+        self.fail(code, detail, outcome, **more)
+
+    def fail(
+        self, code: str, detail: str, outcome: Outcome = DISCARDED, retry_after: float | None = None, **more: Any
+    ) -> None:
+        """End with the hub's own answer; where the target's has begun already, by closing without a proper end."""
+        if self.phase == DONE:
+            return
+        client, started = self.client, self.started
+        if not started:
+            self.status = CODES[code].status
+        self._settle(outcome, code)
+        self.drop_upstream()
+        self._finish(code, self.backend.clock())
+        if started:
+            client.cut()
+        else:
+            self._reply(client, code, detail, retry_after, more)
+
+    def _reply(
+        self, client: Client | Ghost, code: str, detail: str, retry_after: float | None, more: dict[str, Any]
+    ) -> None:
+        keep = self.keep and self.full and not client.hub.draining
+        request, name = self.request, self.backend.name
+        head, body = problem(
+            code, detail, target=name, retry_after=retry_after, request_id=request.request_id, close=not keep, **more
+        )
+        client.reply(head, b"" if request.method == b"HEAD" else body, keep)
+
+    def client_gone(self) -> None:
+        """Nobody waits for the answer any more: the client has left, or sent what cannot be understood."""
+        if self.phase == DONE:
+            return
+        if self.phase in (CONNECTING, WAITING) and self.full and type(self.token) is Trial:
+            self.go_on_alone("C499", "")
+            return
+        self._settle(CUT, "C499")
+        self.drop_upstream()
+        self._finish("C499", self.backend.clock())
+
+    def go_on_alone(self, code: str, detail: str) -> None:
+        """A trial runs on when its caller has left: it is the breaker's question, and its answer is worth waiting for."""
+        client = self.client
+        self.count(code, self.backend.clock())
+        self.client = Ghost(client.hub, self)
+        self.deadline = inf
+        self._arm()
+        client.exchange = None
+        if code != "C499":
+            self._reply(client, code, detail, None, {})
+
+    # -- giving back
+    def _settle(self, outcome: Outcome, word: str = "") -> None:
+        token, self.token = self.token, None
+        if token is not None:
+            self.backend.breaker.settle(token, outcome, word, began=self.sent_at if outcome is CUT else None)
+
+    def drop_upstream(self) -> None:
+        """End the connection to the target, or the attempt to get one."""
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.drop()
+        task, self.task = self.task, None
+        if task is not None:
+            task.cancel()
+
+    def _finish(self, code: str, now: float) -> None:
+        self.phase = DONE
+        self.deadline = self.until = inf
+        self.pieces = None
+        bulkhead = self.backend.bulkhead
+        if self.ticket is not None:
+            ticket, self.ticket = self.ticket, None
+            bulkhead.withdraw(ticket)
+        free, self.held = self.held, None
+        if free is not None:
+            free.append(True)
+            if bulkhead.alert:
+                bulkhead.pump()
+        self.count(code, now)
+        self.client.exchange = None
+
+    def count(self, code: str, now: float) -> None:
+        """Evidence: once for each exchange."""
+        if not self.counted:
+            self.counted = True
+            self.code = code
+            seconds = now - self.began
+            self.backend.count(code, seconds)
+            log = self.client.hub.access_log
+            if log is not None:
+                log.write(self.client.hub.access_line(self, seconds))

@@ -1,0 +1,51 @@
+"""What it means when a limit of an exchange has passed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..outcome import CUT
+from ..policies.states import Trial
+from .phases import CONNECTING, QUEUED, SENDING, STREAMING, TUNNEL, WAITING, WHERE
+
+if TYPE_CHECKING:
+    from .exchange import Exchange
+
+__all__ = ["budget_over", "too_long"]
+
+
+def budget_over(exchange: Exchange, now: float) -> None:
+    """The caller's budget is spent: a cut, but for a trial, which runs on without its caller."""
+    detail = f"the budget of {(exchange.deadline - exchange.began) * 1000:.0f} ms is spent"
+    if exchange.phase in (CONNECTING, SENDING, WAITING) and exchange.full and type(exchange.token) is Trial:
+        exchange.go_on_alone("E906", detail)
+    else:
+        exchange.fail("E906", f"{detail} {WHERE[exchange.phase]} {exchange.backend.name}", CUT)
+
+
+
+def too_long(exchange: Exchange, now: float) -> None:
+    """The limit of the present phase has passed. Whose fault that is depends on who was to act."""
+    backend, phase = exchange.backend, exchange.phase
+    settings = backend.settings
+    if phase == QUEUED:
+        backend.bulkhead.rejected += 1
+        exchange.fail("E905", f"{backend.name} had no place free within {settings.max_wait:g} s")
+    elif phase == CONNECTING:
+        exchange.attempt_failed("E901", f"could not connect to {backend.name} within {settings.connect:g} s")
+    elif phase == WAITING:
+        waited = now - exchange.sent_at
+        exchange.attempt_failed("E902", f"{backend.name} gave no answer within {waited:.3g} s", maybe_executed=True)
+    elif phase == TUNNEL:
+        exchange.drop_upstream()
+        exchange.end_of_answer(False)
+    elif phase == STREAMING and exchange.client.blocked:
+        client = exchange.client
+        exchange.client_gone()
+        client.cut()
+    elif phase == STREAMING or exchange.client.paused:
+        gap = f"for {settings.body_gap:g} s"
+        what = "sent no more of its answer" if phase == STREAMING else "took no more of the request"
+        exchange.attempt_failed("E902", f"{backend.name} {what} {gap}")
+    else:
+        exchange.fail("E408", f"no more of the body within {exchange.client.hub.settings.body_gap:g} s", CUT)

@@ -1,0 +1,137 @@
+"""The transparent door: ``ANY /{TARGET}/{path}``, passed on as it is, both ways, as it comes."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from ..outcome import SUCCESS
+from .chunks import ChunkedBody, Dechunker
+from .codes import code_of_status
+from .exchange import HOLD, Exchange
+from .forward import forwarded_head
+from .phases import STREAMING, TUNNEL
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .client import Client
+    from .head import RequestHead, ResponseHead
+
+__all__ = ["Relayed"]
+
+
+class Relayed(Exchange):
+    """A request whose answer is passed on as it comes. Success is settled at its head; a later break is another matter."""
+
+    __slots__ = ("rechunk",)
+
+    def __init__(self, client: Client, request: RequestHead, backend: Backend, path: bytes, now: float) -> None:
+        super().__init__(client, request, backend, path, now)
+        self.rechunk = False
+
+    def request_head(self, now: float) -> bytes:
+        """The client's request head, as the target is to have it."""
+        request = self.request
+        lines = forwarded_head(self, now, request.lines)
+        if request.chunked:
+            lines.append(b"Transfer-Encoding: chunked")
+        if request.expect and not self.full:
+            lines.append(b"Expect: 100-continue")
+        if request.upgrade:
+            lines.append(b"Connection: upgrade\r\nUpgrade: " + request.upgrade)
+        lines.append(b"\r\n")
+        return b"\r\n".join(lines)
+
+    # -- the answer
+    def interim(self, head: ResponseHead) -> None:
+        """A 1xx that is not the answer."""
+        self.heard()
+        if self.request.v11 and (head.status != 100 or self.request.expect):
+            self.client.write(b"\r\n".join((head.line, *head.lines, b"\r\n")))
+
+    def no_body(self, head: ResponseHead) -> bool:
+        """Whether the answer ends with its head."""
+        return self.request.method == b"HEAD" or head.status == 204 or head.status == 304
+
+    def chunk_reader(self) -> ChunkedBody | Dechunker:
+        """What follows a chunked answer: passed on as it is, or unwrapped for who knows no chunks."""
+        return ChunkedBody() if self.request.v11 else Dechunker()
+
+    def head(self, head: ResponseHead, body: bytes | memoryview, length: int | None) -> None:
+        """The answer's head, and what came with it of a counted body."""
+        request = self.request
+        self.status = head.status
+        self._judge(head)
+        self.started = True
+        self.phase = STREAMING
+        if not self._covers_body():
+            self.deadline = inf
+        lines: list[bytes | memoryview] = [head.line, *head.lines]
+        if head.status == 204:
+            lines = [head.line, *(line for line in head.lines if line[:15].lower() != b"content-length:")]
+        if length is None and not request.v11:
+            self.keep = False
+        elif length is None or (head.chunked and self.no_body(head) and request.v11):
+            lines.append(b"Transfer-Encoding: chunked")
+            self.rechunk = not head.chunked
+        self.keep = self.keep and self.full and not self.client.hub.draining
+        if not self.keep:
+            lines.append(b"Connection: close")
+        elif not request.v11:
+            lines.append(b"Connection: keep-alive")
+        lines.append(b"")
+        if len(body) > HOLD:
+            lines.append(b"")
+            self.client.write(b"\r\n".join(lines))
+            self.client.write(body)
+        else:
+            lines.append(body)
+            self.client.write(b"\r\n".join(lines))
+        if length is None or len(body) < length:
+            self.until = self.backend.clock() + self.backend.settings.body_gap
+            self._arm()
+
+    def _judge(self, head: ResponseHead) -> None:
+        if head.code is not None:  # a hub further on has answered: whatever it says, that hub is alive
+            self.code = head.code.decode("latin-1")
+            self._settle(SUCCESS)
+        else:
+            self.code = code_of_status(head.status)
+            self._settle(self.backend.judge(self.code), self.code)
+
+    def _covers_body(self) -> bool:
+        scope = self.backend.settings.budget_scope
+        return scope == "all" or (scope == "auto" and not self.defaulted)
+
+    def body(self, data: bytes) -> None:
+        """A piece of the answer's body, or of a tunnel."""
+        settings = self.backend.settings
+        gap = settings.body_gap if self.phase == STREAMING else self.client.hub.settings.idle_timeout
+        self.until = self.backend.clock() + gap  # later than what stands on the wheel: nothing to move there
+        self.client.write(b"%x\r\n%b\r\n" % (len(data), data) if self.rechunk else data)
+
+    def ended(self) -> None:
+        """The answer has ended as it should."""
+        if self.rechunk:
+            self.client.write(b"0\r\n\r\n")
+        self.end_of_answer(self.keep)
+
+    def switched(self, head: ResponseHead, rest: bytes) -> None:
+        """101: from here on bytes go both ways untouched."""
+        self.status, self.code = 101, "0000"
+        self.started = True
+        self.phase = TUNNEL
+        self.deadline = inf
+        self._settle(SUCCESS)
+        upgrade = head.upgrade or self.request.upgrade or b""
+        self.client.write(b"\r\n".join((head.line, *head.lines, b"Connection: upgrade\r\nUpgrade: " + upgrade, b"\r\n")))
+        self.until = self.backend.clock() + self.client.hub.settings.idle_timeout
+        self._arm()
+        if rest:
+            self.client.write(rest)
+        self.client.tunnel()
+
+    def tunnel_ended(self) -> None:
+        """The target closed the tunnel."""
+        self.upstream = None
+        self.end_of_answer(False)

@@ -1,0 +1,224 @@
+"""The transaction door: ``POST /tx`` with ``{"target": "CORE", ...}`` in, JSON with ``code`` out.
+
+Both bodies are read whole, so that a target can be named in the one and a business refusal be seen in the other. What is
+passed on, either way, is the original bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..outcome import CODES, SUCCESS
+from .answers import CONTINUE, head_of, problem
+from .chunks import Dechunker
+from .codes import code_of_status
+from .exchange import Exchange
+from .forward import forwarded_head
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .head import RequestHead, ResponseHead
+    from .server import Hub
+
+__all__ = ["TxExchange", "TxRequest"]
+
+LONGEST_ANSWER = 8 * 1024 * 1024  # bytes of a target's answer; read whole, so it must have an end
+JSON = b"application/json"
+_DROPPED = (b"content-type:", b"content-length:", b"accept-encoding:")  # we know it is JSON, and must read the answer
+
+
+class _Duplicate(ValueError):
+    """A key stands twice in one object."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        if names.count("target") > 1:
+            raise _Duplicate("the key \"target\" stands twice in the body: which one is meant cannot be told")
+    return members
+
+
+class TxRequest:
+    """A transaction whose body is on its way in: no target yet, so no policy has been asked."""
+
+    __slots__ = ("began", "body", "client", "deadline", "dechunker", "request", "until")
+    upstream = None
+    started = False
+
+    def __init__(self, client: Client, request: RequestHead, now: float) -> None:
+        self.client, self.request, self.began = client, request, now
+        self.body = bytearray()
+        self.dechunker = Dechunker() if request.chunked else None
+        self.deadline = self.until = now + client.hub.settings.body_gap
+
+    def expected(self, now: float) -> None:
+        """The client waits to be asked for the body."""
+        self.client.write(CONTINUE)
+
+    def receive(self, piece: bytes, now: float) -> None:
+        """A piece of the body."""
+        self.body += self.dechunker.feed(piece) if self.dechunker is not None else piece
+        self.until = self.deadline = now + self.client.hub.settings.body_gap
+        self.client.set_due(self.until)
+        most = self.client.hub.settings.max_body_tx
+        if len(self.body) > most:
+            self._refuse("E413", f"a transaction has at most {most} bytes", keep=False)
+
+    def complete(self, now: float) -> None:
+        """The body is in: find the target, and go on as an exchange with it."""
+        hub = self.client.hub
+        if self.request.method != b"POST":
+            self._refuse("E400", "a transaction is a POST", status=405, extra=b"Allow: POST\r\n")
+            return
+        try:
+            name = _target_of(bytes(self.body), hub)
+        except ValueError as bad:
+            self._refuse("E400", str(bad))
+            return
+        backend = hub.backends.get(name)
+        if backend is None:
+            self._refuse("E404", f"there is no target {name[:64]!r}; there are {', '.join(hub.backends)}")
+            return
+        exchange = TxExchange(self.client, self.request, backend, backend.base + b"/tx", self.began)
+        exchange.text = bytes(self.body)
+        exchange.full = True
+        self.client.exchange = exchange
+        exchange.start(now)
+
+    def on_due(self, now: float) -> None:
+        """The client sends too slowly."""
+        if now < self.until:
+            self.client.set_due(self.until)
+        else:
+            gap = self.client.hub.settings.body_gap
+            self._refuse("E408", f"no more of the body within {gap:g} s", keep=False)
+
+    def client_gone(self) -> None:
+        """Nothing has been begun for it."""
+        self.client.hub.count_refused("C499")
+
+    def _refuse(self, code: str, detail: str, *, keep: bool = True, **more: Any) -> None:
+        self.client.hub.count_refused(code)
+        keep = keep and self.request.keep_alive and not self.client.hub.draining
+        head, body = problem(code, detail, request_id=self.request.request_id, close=not keep, **more)
+        self.client.reply(head, body, keep)
+
+
+def _target_of(body: bytes, hub: Hub) -> str:
+    try:
+        members = json.loads(body, object_pairs_hook=_once)
+    except _Duplicate:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the body is not JSON: {str(error)[:200]}") from None
+    if not isinstance(members, dict):
+        raise ValueError('the body is not a JSON object: {"target": "NAME", ...} is expected')
+    name = members.get("target", hub.settings.default)
+    if not isinstance(name, str):
+        raise ValueError(f'the body names no target: {{"target": NAME}} with one of {", ".join(hub.backends)}')
+    return name
+
+
+class TxExchange(Exchange):
+    """A transaction with its target known. Attempt limit and budget cover the whole answer."""
+
+    __slots__ = ("answer", "answer_head", "text")
+    whole = True
+    text: bytes
+    answer: bytearray
+    answer_head: ResponseHead
+
+    # -- out
+    def request_head(self, now: float) -> bytes:
+        """Head and body in one. The body is the client's, byte for byte, and is known to be JSON."""
+        request = self.request
+        request.upgrade = None
+        lines = forwarded_head(self, now, [line for line in request.lines if not line.lower().startswith(_DROPPED)])
+        lines.append(b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(self.text))
+        return b"\r\n".join(lines) + self.text
+
+    # -- back
+    def no_body(self, head: ResponseHead) -> bool:
+        """Whether the answer ends with its head."""
+        return head.status in (204, 304)
+
+    def chunk_reader(self) -> Dechunker:
+        """The answer is read, not passed on."""
+        return Dechunker()
+
+    def interim(self, head: ResponseHead) -> None:
+        """A 1xx: of no use to who waits for a code."""
+        self.heard()
+
+    def head(self, head: ResponseHead, body: bytes | memoryview, length: int | None) -> None:
+        """The answer has begun; it is judged at its end."""
+        self.answer_head, self.answer = head, bytearray(body)
+        self.status = head.status
+        if length is None or len(body) < length:
+            self.heard()
+
+    def body(self, data: bytes) -> None:
+        """A piece of the answer."""
+        self.answer += data
+        if len(self.answer) > LONGEST_ANSWER:
+            self.broken(f"its answer is longer than {LONGEST_ANSWER} bytes")
+        else:
+            self.heard()
+
+    def ended(self) -> None:
+        """The answer is in: its code, its meaning for the breaker, and what the client gets."""
+        code, status, body = self._read_answer()
+        if self.answer_head.code is not None:
+            self._settle(SUCCESS)
+        else:
+            self._settle(self.backend.judge(code), code)
+        self.code = code
+        self.keep = self.keep and not self.client.hub.draining
+        extra = b"X-Seawall-Code: %b\r\n" % code.encode("latin-1", "replace")
+        if self.request.request_id is not None:
+            extra += b"X-Request-Id: %b\r\n" % self.request.request_id
+        if self.answer_head.retry_after is not None:
+            extra += b"Retry-After: %b\r\n" % self.answer_head.retry_after
+        content_type = JSON if code in ("0000",) or not code.startswith("E") else b"application/problem+json"
+        self.client.write(head_of(status, len(body), content_type, extra, close=not self.keep) + body)
+        self.end_of_answer(self.keep)
+
+    def _read_answer(self) -> tuple[str, int, bytes]:
+        head, raw = self.answer_head, bytes(self.answer)
+        if head.code is not None:
+            return head.code.decode("latin-1"), head.status, raw
+        if head.status >= 300:
+            code = code_of_status(head.status)
+            status = CODES["E500"].status if head.status < 400 or head.status >= 500 else 200
+            members = {
+                "code": code, "detail": f"{self.backend.name} answered {head.status}", "target": self.backend.name,
+                "target_status": head.status, "answer": _shown(raw),
+            }  # fmt: skip
+            if code == "E500":
+                members = {"title": CODES[code].meaning, "status": status, **members}
+            return code, status, json.dumps(members).encode() + b"\n"
+        answer = _shown(raw)
+        if not isinstance(answer, dict):
+            wrapped = {"code": "0000", "target": self.backend.name, "answer": answer}
+            return "0000", 200, json.dumps(wrapped).encode() + b"\n"
+        if "code" in answer:
+            return _code(answer["code"]), 200, raw
+        return "0000", 200, b'{"code": "0000"' + (b", " if answer else b"") + raw.lstrip()[1:].lstrip()
+
+
+def _code(value: object) -> str:
+    """A target's own code, as far as it can stand in a header and a label."""
+    text = str(value)[:32]
+    return text if text.isascii() and text.isprintable() and text else "_unreadable"
+
+
+def _shown(raw: bytes) -> object:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw.decode("utf-8", "replace")
+
+

@@ -1,0 +1,224 @@
+"""A connection to a target: takes answers apart, and passes them on."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from .chunks import BadChunk, ChunkedBody, Dechunker
+from .head import BadHead, ResponseHead, parse_response
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .exchange import Exchange
+
+__all__ = ["Upstream"]
+
+HEAD, COUNTED, CHUNKED, TO_THE_END, TUNNEL = range(5)
+SPLIT = 16384  # bytes; a longer piece of a body is written by itself, since joining it to the head would copy it
+
+
+class Upstream(asyncio.Protocol):
+    """One connection to a target, idle in its backend's stack or at work for one exchange."""
+
+    __slots__ = (
+        "backend", "buffer", "chunks", "exchange", "idle_until", "keep", "left", "paused", "reused", "state", "transport",
+        "write",
+    )  # fmt: skip
+    transport: asyncio.Transport
+    chunks: ChunkedBody | Dechunker
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.exchange: Exchange | None = None
+        self.buffer = b""
+        self.state = HEAD
+        self.left = 0
+        self.keep = self.reused = self.paused = False
+        self.idle_until = inf
+
+    # -- what asyncio calls
+    def connection_made(self, transport: Any) -> None:
+        """The connection stands."""
+        self.transport = transport
+        self.write = transport.write
+        self.backend.connections += 1
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection has ended, from whichever side."""
+        self.backend.lost(self)
+        exchange, self.exchange = self.exchange, None
+        if exchange is None:
+            return
+        if self.state == TO_THE_END and error is None:
+            exchange.ended()
+        elif self.state == TUNNEL:
+            exchange.tunnel_ended()
+        else:
+            exchange.broken("the target closed the connection in the middle of its answer" if exchange.started
+                            else "the target closed the connection without an answer")  # fmt: skip
+
+    def eof_received(self) -> bool:
+        """The target says no more: a whole answer, or a broken one; either way the connection ends."""
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        """A piece of an answer."""
+        exchange = self.exchange
+        if exchange is None:
+            self.transport.abort()  # nobody asked: what comes unasked could be taken for the next answer
+            return
+        state = self.state
+        if state == HEAD:
+            if self.buffer:
+                data = self.buffer + data
+                self.buffer = b""
+            self._on_head(exchange, data)
+        elif state == COUNTED:
+            self._on_counted(exchange, data)
+        elif state == CHUNKED:
+            self._on_chunks(exchange, data)
+        else:
+            exchange.body(data)
+
+    def pause_writing(self) -> None:
+        """The target reads too slowly: take no more from the client."""
+        if self.exchange is not None:
+            self.exchange.client.pause()
+
+    def resume_writing(self) -> None:
+        """The target reads again."""
+        if self.exchange is not None:
+            self.exchange.client.resume()
+
+    # -- for the exchange
+    def begin(self, exchange: Exchange, head: bytes, pieces: list[bytes] | None) -> None:
+        """Send a request: its head, and what has come of its body so far."""
+        self.exchange = exchange
+        self.state = HEAD
+        if pieces:
+            self.transport.writelines([head, *pieces])
+        else:
+            self.write(head)
+
+    def pause(self) -> None:
+        """The client reads too slowly: take no more from the target."""
+        if not self.paused and not self.transport.is_closing():
+            self.paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """The client reads again."""
+        if self.paused and not self.transport.is_closing():
+            self.paused = False
+            self.transport.resume_reading()
+
+    def drop(self) -> None:
+        """End the connection in the middle of an answer."""
+        self.exchange = None
+        self.transport.abort()
+
+    def release(self, now: float) -> None:
+        """The answer has ended: keep the connection if both sides may go on with it."""
+        self.exchange = None
+        if self.keep and not self.transport.is_closing():
+            self.resume()
+            self.reused = True
+            self.backend.put_back(self, now)
+        else:
+            self.transport.close()
+
+    # -- answers
+    def _on_head(self, exchange: Exchange, data: bytes) -> None:
+        try:
+            head = parse_response(data)
+        except BadHead as bad:
+            exchange.broken(f"the target does not speak HTTP: {bad.why}")
+            return
+        if head is None:
+            self.buffer = data
+            exchange.heard()
+        elif head.status >= 200:
+            self._final(exchange, head, data)
+        elif head.status == 101:
+            self._switch(exchange, head, data)
+        else:
+            exchange.interim(head)
+            if len(data) > head.end:
+                self._on_head(exchange, data[head.end :])
+
+    def _final(self, exchange: Exchange, head: ResponseHead, data: bytes) -> None:
+        self.keep = head.keep_alive
+        end, size = head.end, len(data)
+        if exchange.no_body(head):
+            self.keep = self.keep and size == end
+            exchange.head(head, b"", 0)
+            exchange.ended()
+            return
+        body: bytes | memoryview = data[end:] if size - end <= SPLIT else memoryview(data)[end:]
+        if head.chunked:
+            self.state = CHUNKED
+            self.chunks = exchange.chunk_reader()
+            exchange.head(head, b"", None)
+            if body and self.exchange is exchange:
+                self._on_chunks(exchange, bytes(body))
+        elif head.length is None:
+            self.state = TO_THE_END
+            self.keep = False
+            exchange.head(head, b"", None)
+            if body and self.exchange is exchange:
+                exchange.body(bytes(body))
+        else:
+            self._counted(exchange, head, body, head.length)
+
+    def _counted(self, exchange: Exchange, head: ResponseHead, body: bytes | memoryview, length: int) -> None:
+        size = len(body)
+        if size > length:
+            body = body[:length]
+            self.keep = False
+        exchange.head(head, body, length)
+        if size >= length:
+            exchange.ended()
+        else:
+            self.state = COUNTED
+            self.left = length - size
+
+    def _on_counted(self, exchange: Exchange, data: bytes) -> None:
+        size, left = len(data), self.left
+        if size < left:
+            self.left = left - size
+            exchange.body(data)
+            return
+        if size > left:
+            data = data[:left]
+            self.keep = False
+        exchange.body(data)
+        if self.exchange is exchange:
+            exchange.ended()
+
+    def _on_chunks(self, exchange: Exchange, data: bytes) -> None:
+        chunks = self.chunks
+        try:
+            if isinstance(chunks, Dechunker):
+                payload, used = chunks.feed(data), chunks.consumed
+            else:
+                used = chunks.feed(data)
+                payload = data if used == len(data) else data[:used]
+        except BadChunk as bad:
+            exchange.broken(f"the target's answer is broken: {bad}")
+            return
+        if payload:
+            exchange.body(payload)
+        if chunks.done and self.exchange is exchange:
+            if used != len(data):
+                self.keep = False
+            exchange.ended()
+
+    def _switch(self, exchange: Exchange, head: ResponseHead, data: bytes) -> None:
+        self.keep = False
+        if exchange.request.upgrade is None:
+            exchange.broken("the target switched protocols without having been asked to")
+            return
+        self.state = TUNNEL
+        exchange.switched(head, data[head.end :])
