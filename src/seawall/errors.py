@@ -25,6 +25,11 @@ __all__ = [
 ]
 
 
+def seconds(value: float) -> str:
+    """A duration as people read it: three digits, and whole seconds from a thousand on."""
+    return f"{value:.3g} s" if value < 999.5 else f"{value:.0f} s"
+
+
 class SeawallError(Exception):
     """Root of everything Seawall raises on purpose."""
 
@@ -59,7 +64,7 @@ class RejectedError(SeawallError):
         return self.args[3] if len(self.args) > 3 else None
 
     def __str__(self) -> str:
-        later = "" if self.retry_after is None else f"; {self._when} {self.retry_after:.3g} s"
+        later = "" if self.retry_after is None else f"; {self._when} {seconds(self.retry_after)}"
         return f"{self.target or 'the target'} {self.reason}{later}"
 
 

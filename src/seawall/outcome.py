@@ -74,7 +74,7 @@ class Rules:
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Rules) else NotImplemented
 
-    __hash__ = object.__hash__
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and nobody's key
 
     def of_error(self, error: BaseException) -> Outcome:
         """How a call that raised ``error`` ended."""
@@ -99,7 +99,7 @@ def _sort(
     types: list[type[BaseException]] = []
     tests: list[Callable[[Any], object]] = []
     results: list[Callable[[Any], object]] = []
-    single = isinstance(rules, (type, on_result)) or callable(rules)
+    single = isinstance(rules, (type, on_result)) or callable(rules) or not isinstance(rules, Iterable)
     for rule in [rules] if single else rules:  # type: ignore[union-attr]  # callable() does not narrow the union
         # By isinstance(x, type), not by metaclass: a class whose metaclass is its own is a class all the same.
         if isinstance(rule, type):

@@ -47,6 +47,9 @@ class Target(Guarded):
         if not isinstance(name, str) or not name:
             raise TypeError(f"a target has a name, not {name!r}: write  core = Target('CORE')  and then  @core")
         self.name, self._breaker, self._bulkhead = name, breaker, bulkhead
+        for word, policy, kind in (("breaker", breaker, CircuitBreaker), ("bulkhead", bulkhead, Bulkhead)):
+            if policy is not None and not isinstance(policy, kind):
+                raise TypeError(f"{word}= takes a {kind.__name__}, made by {kind.__name__}(...), not {policy!r}")
         for policy in (breaker, bulkhead):
             if policy is not None and not policy.name:
                 policy.name = name

@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from threading import Lock
 
+from .counters import reset_in_child
 from .errors import ConfigError
 from .events import Listener
 from .policies.breaker import CircuitBreaker
 from .policies.bulkhead import Bulkhead
+from .policies.slots import BulkheadSettings
+from .policies.states import BreakerSettings
 from .target import Target, TargetSnapshot
 
 __all__ = ["Wall"]
@@ -35,6 +38,10 @@ class Wall:
         self._targets: dict[str, Target] = {}
         self._listeners: list[Listener] = []
         self._lock = Lock()
+        reset_in_child(self)
+
+    def _after_fork(self) -> None:
+        self._lock = Lock()  # a thread of the parent may hold it
 
     def target(
         self,
@@ -54,11 +61,13 @@ class Wall:
                 follow in place.
 
         Raises:
-            ConfigError: The name is known with other settings, and ``replace`` is not given.
+            ConfigError: The name is known with other settings, and ``replace`` is not given; or a policy given stands
+                before another target already: then one dead target would shut out the other.
         """
         with self._lock:
             known = self._targets.get(name)
             if known is None:
+                self._refuse_shared(name, breaker, bulkhead)
                 breaker = breaker or CircuitBreaker(clock=self._clock)
                 bulkhead = bulkhead or Bulkhead(clock=self._clock)
                 known = self._targets[name] = Target(name, breaker=breaker, bulkhead=bulkhead)
@@ -68,20 +77,29 @@ class Wall:
         self._adopt(known, breaker, bulkhead, replace)
         return known
 
+    def _refuse_shared(self, name: str, breaker: CircuitBreaker | None, bulkhead: Bulkhead | None) -> None:
+        for other in self._targets.values():
+            for word, given, theirs in (("breaker", breaker, other.breaker), ("bulkhead", bulkhead, other.bulkhead)):
+                if given is not None and given is theirs:
+                    raise ConfigError(
+                        f"the {word} given for target {name!r} stands before target {other.name!r} already: make one for "
+                        "each, or trouble with one target would refuse calls to the other"
+                    )
+
     def _adopt(self, known: Target, breaker: CircuitBreaker | None, bulkhead: Bulkhead | None, replace: bool) -> None:
-        changes: list[tuple[str, object, object]] = []
         old, limit = known.breaker, known.bulkhead
         assert old is not None
         assert limit is not None
-        if breaker is not None and (breaker.settings, breaker.rules) != (old.settings, old.rules):
-            changes.append(("breaker", old.settings, breaker.settings))
-        if bulkhead is not None and bulkhead.settings != limit.settings:
-            changes.append(("bulkhead", limit.settings, bulkhead.settings))
+        changes: list[str] = []
+        if breaker is not None:
+            changes += _differences(old.settings, breaker.settings)
+            changes += ["other rules in counts_as_failure or ignores"] if breaker.rules != old.rules else []
+        if bulkhead is not None:
+            changes += _differences(limit.settings, bulkhead.settings)
         if changes and not replace:
-            what = "; ".join(f"{kind}: {new} instead of {now}" for kind, now, new in changes)
             raise ConfigError(
-                f"target {known.name!r} is known with other settings ({what}): ask for it by name alone, or change it "
-                "for everybody by replace=True"
+                f"target {known.name!r} is known with other settings ({', '.join(changes)}): ask for it by name alone, or "
+                "change it for everybody by replace=True"
             )
         if breaker is not None and breaker is not old:
             old.configure(breaker.settings, breaker.rules)
@@ -111,3 +129,8 @@ class Wall:
     def snapshot(self) -> dict[str, TargetSnapshot]:
         """Every target by name; changes nothing, and no call waits for it."""
         return {target.name: target.snapshot() for target in self}
+
+
+def _differences(now: BreakerSettings | BulkheadSettings, new: BreakerSettings | BulkheadSettings) -> list[str]:
+    names = zip(now._fields, now, new, strict=True)
+    return [f"{name} {other!r} instead of {mine!r}" for name, mine, other in names if other != mine]

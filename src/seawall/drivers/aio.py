@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import looks
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -14,19 +16,23 @@ __all__ = ["wait_in_line"]
 
 
 async def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None) -> None:
-    """Suspend until ``ticket`` has its place, ``seconds`` at the most (``None``: without end).
+    """Join the line and suspend until ``ticket`` has its place, ``seconds`` at the most (``None``: without end).
 
     Raises:
-        BulkheadFullError: No place came free in time.
+        BulkheadFullError: No room in line, or no place came free in time.
     """
     import asyncio  # not at the top: who awaits has imported it, who does not need not pay for it
 
     try:
+        if bulkhead.join(ticket):
+            return
         loop = asyncio.get_running_loop()
         granted = loop.create_future()
         ticket.wake = lambda: loop.call_soon_threadsafe(_set, granted)  # raises RuntimeError when the loop is closed
-        if not ticket.granted:
-            await asyncio.wait([granted], timeout=None if seconds is None else max(0.0, seconds))
+        for look in looks(seconds):
+            if ticket.granted or (await asyncio.wait([granted], timeout=look))[0]:
+                break
+            bulkhead.pump()
         bulkhead.claim(ticket, seconds)
     except BaseException:
         bulkhead.withdraw(ticket)

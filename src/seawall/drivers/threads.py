@@ -6,6 +6,8 @@ import sys
 from threading import TIMEOUT_MAX, Lock
 from typing import TYPE_CHECKING
 
+from . import looks
+
 if TYPE_CHECKING:
     from ..policies.bulkhead import Bulkhead
     from ..policies.slots import Ticket
@@ -14,25 +16,29 @@ __all__ = ["wait_in_line"]
 
 
 def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None) -> None:
-    """Block until ``ticket`` has its place, ``seconds`` at the most (``None``: without end).
+    """Join the line and block until ``ticket`` has its place, ``seconds`` at the most (``None``: without end).
 
     Raises:
-        BulkheadFullError: No place came free in time.
+        BulkheadFullError: No room in line, or no place came free in time.
         RuntimeError: This thread runs an event loop, which would stand still, and with it the tasks to wait for.
     """
     try:
+        if bulkhead.join(ticket):
+            return
         _refuse_on_a_running_loop(bulkhead.name)
         latch = Lock()
         latch.acquire()
         ticket.wake = latch.release
-        if not ticket.granted:
-            latch.acquire(timeout=-1 if seconds is None else min(max(0.0, seconds), TIMEOUT_MAX))
+        for look in looks(seconds):
+            if ticket.granted or latch.acquire(timeout=min(look, TIMEOUT_MAX)):
+                break
+            bulkhead.pump()
         bulkhead.claim(ticket, seconds)
     except BaseException:
         while not ticket.left:  # a second interrupt may fall into the withdrawal itself
             try:
                 bulkhead.withdraw(ticket)
-            except KeyboardInterrupt:
+            except BaseException:
                 continue
         raise
 

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial, partialmethod, update_wrapper
-from types import FunctionType, TracebackType
+from types import BuiltinFunctionType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .plain import Passage, guard_async_generator, guard_coroutine, guard_function, guard_generator
@@ -23,6 +23,9 @@ __all__ = ["Guarded", "Passage"]
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
+
+_RUNS_LATER = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_CALLED_AS_IT_IS = (type, BuiltinFunctionType)  # what call() need not look into
 
 # The blocks this thread or task stands in, innermost last. A tuple is never changed, so a child task starts with its
 # parent's and takes nothing away from it.
@@ -49,8 +52,13 @@ class Guarded:
         return update_wrapper(guarded, fn, updated=("__dict__",) if keep else ())  # type: ignore[return-value]
 
     def call(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """``fn(*args, **kwargs)`` behind the policies."""
-        result: R = guard_function(self, fn)(*args, **kwargs)
+        """``fn(*args, **kwargs)`` behind the policies.
+
+        Of a coroutine function or a generator this returns what the guarded one would: admitted when it runs.
+        """
+        code = getattr(fn, "__code__", None)
+        runs_at_once = isinstance(fn, _CALLED_AS_IT_IS) if code is None else not code.co_flags & _RUNS_LATER
+        result: R = (guard_function if runs_at_once else _maker(fn))(self, fn)(*args, **kwargs)
         return result
 
     async def acall(self, fn: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -60,32 +68,34 @@ class Guarded:
 
     def __enter__(self) -> Self:
         """Admit the block as one call; an exception out of it is judged like one out of a call."""
-        passage = Passage(self)
+        passage, outer = Passage(self), _blocks.get()
         try:
             passage.enter()
+            _blocks.set((*outer, (self, passage)))
         except BaseException as error:
+            _blocks.set(outer)
             passage.refused(error)
             raise
-        _blocks.set((*_blocks.get(), (self, passage)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """End the call that the block is."""
         passage = _leave_block(self)
         if error is None:
-            passage.succeeded(None)
+            passage.ended()
         else:
             passage.failed(error)
 
     async def __aenter__(self) -> Self:
         """:meth:`__enter__` for a coroutine: waits in line without blocking the event loop."""
-        passage = Passage(self)
+        passage, outer = Passage(self), _blocks.get()
         try:
             await passage.aenter()
+            _blocks.set((*outer, (self, passage)))
         except BaseException as error:
+            _blocks.set(outer)
             passage.refused(error)
             raise
-        _blocks.set((*_blocks.get(), (self, passage)))
         return self
 
     async def __aexit__(
@@ -121,6 +131,8 @@ def _maker(fn: object) -> Callable[[Any, Any], Callable[..., Any]]:
     while isinstance(inner, partial):
         inner = inner.func
     kinds = (inner,) if inspect.isroutine(inner) else (inner, type(inner).__call__)
+    if any(getattr(getattr(kind, "__code__", None), "co_flags", 0) & inspect.CO_ITERABLE_COROUTINE for kind in kinds):
+        raise TypeError(f"cannot guard {fn!r}, made by types.coroutine: guard the coroutine function that awaits it")
     if any(inspect.isasyncgenfunction(kind) for kind in kinds):
         return guard_async_generator
     if any(inspect.isgeneratorfunction(kind) for kind in kinds):

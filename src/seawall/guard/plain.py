@@ -7,7 +7,8 @@ forget it, append it. A method that did it could be interrupted at its first lin
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from types import FunctionType
+from functools import partial
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..drivers import aio, threads
@@ -43,7 +44,7 @@ class Passage:
         if self.breaker is not None:
             self.breaker.check()
         if self.bulkhead is not None:
-            ticket = self.bulkhead.enter(self)
+            ticket = self.bulkhead.take(self)
             if ticket is not None:
                 threads.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
         self._start()
@@ -53,7 +54,7 @@ class Passage:
         if self.breaker is not None:
             self.breaker.check()
         if self.bulkhead is not None:
-            ticket = self.bulkhead.enter(self)
+            ticket = self.bulkhead.take(self)
             if ticket is not None:
                 await aio.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
         self._start()
@@ -71,6 +72,12 @@ class Passage:
         if self.breaker is not None and self.token is not None:
             outcome = self.breaker.rules.of_result(result)
             self.breaker.settle(self.token, outcome, "" if outcome is SUCCESS else "result")
+
+    def ended(self) -> None:
+        """The block or generator came to its end. It has no result, so no predicate is asked for its opinion of one."""
+        self._give_back()
+        if self.breaker is not None and self.token is not None:
+            self.breaker.settle(self.token, SUCCESS)
 
     def failed(self, error: BaseException, fn: object = None) -> None:
         """The call raised ``error``, or was never made because a policy refused it with ``error``."""
@@ -90,10 +97,15 @@ class Passage:
 
 
 def _never_ran(error: BaseException, fn: object) -> bool:
-    """Wrong arguments: raised by the call itself, before the function's first line. Not the target's fault."""
-    if type(error) is not TypeError or not isinstance(fn, FunctionType):
+    """Wrong arguments: raised by the call itself, before the function's first line. Not the target's fault.
+
+    The traceback then ends in the guard. For a function in C it always does, so there nobody can tell.
+    """
+    if type(error) is not TypeError or (error.__traceback__ is not None and error.__traceback__.tb_next is not None):
         return False
-    return error.__traceback__ is None or error.__traceback__.tb_next is None
+    while isinstance(fn, (partial, MethodType)):
+        fn = fn.func if isinstance(fn, partial) else fn.__func__
+    return isinstance(fn, FunctionType) or isinstance(type(fn).__call__, FunctionType)
 
 
 def guard_function(stack: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,12 +165,12 @@ def guard_generator(
             passage.enter()
             result = yield from fn(*args, **kwargs)
         except GeneratorExit:  # it has yielded, and its consumer wants no more: that is no failure
-            passage.succeeded(None)
+            passage.ended()
             raise
         except BaseException as error:
             passage.failed(error, fn)
             raise
-        passage.succeeded(None)
+        passage.ended()
         return result
 
     return guarded
@@ -171,7 +183,6 @@ def guard_async_generator(
 
     async def guarded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         passage = Passage(stack)
-        inner: AsyncGenerator[Any, Any] | None = None
         try:
             await passage.aenter()
             inner = fn(*args, **kwargs)
@@ -180,21 +191,18 @@ def guard_async_generator(
                 try:
                     sent = yield item
                 except GeneratorExit:
+                    await inner.aclose()
                     raise
                 except BaseException as thrown:
                     item = await inner.athrow(thrown)
                 else:
                     item = await inner.asend(sent)
-        except StopAsyncIteration:
-            pass
-        except GeneratorExit:
-            if inner is not None:
-                await inner.aclose()
-            passage.succeeded(None)
-            raise
+        except (StopAsyncIteration, GeneratorExit) as end:  # exhausted, or its consumer wants no more
+            passage.ended()
+            if isinstance(end, GeneratorExit):
+                raise
         except BaseException as error:
             passage.failed(error, fn)
             raise
-        passage.succeeded(None)
 
     return guarded

@@ -11,7 +11,8 @@ reaches the threshold knows it, and a success in between counts as having come j
 on: ``list.append`` and the store of one slot are atomic, with the GIL and (by the list's own lock) without.
 
 A half-open trial is a token of its own, with a lease: with several trials out, or after a lease has ended and its place
-was given to another, the late one must be told from the live one.
+was given to another, the late one must be told from the live one. It is out while its caller holds it: one that was lost
+on the way, to an interrupt between any two steps, is nobody's to settle and keeps no place.
 
 A call *cut* by its caller is no answer. ``epoch.cuts`` holds when the cut calls began, until any answer arrives; once
 there are ``failure_threshold`` of them and the oldest began an attempt limit ago, nobody is at home, and they count.
@@ -25,12 +26,12 @@ from math import inf
 from threading import RLock
 
 from ..counters import Tally, reset_in_child
-from ..errors import CircuitOpenError
+from ..errors import CircuitOpenError, ConfigError, seconds
 from ..events import Listener
 from ..guard import Guarded
 from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules
-from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OPEN, Circuit
-from .states import VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial
+from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, Circuit
+from .states import VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, to_mode
 
 __all__ = ["CircuitBreaker"]
 
@@ -81,6 +82,8 @@ class CircuitBreaker(Circuit, Guarded):
             raise TypeError(
                 "a breaker takes numbers, not the function: write  breaker = CircuitBreaker()  and then  @breaker"
             )
+        if not callable(clock):
+            raise TypeError(f"clock is called to read the time in seconds, like time.monotonic; {clock!r} cannot be called")
         settings = BreakerSettings(
             failure_threshold, reset_timeout, half_open_max_calls, success_threshold, trial_lease, attempt_limit
         )
@@ -94,7 +97,7 @@ class CircuitBreaker(Circuit, Guarded):
     def _after_fork(self) -> None:
         """In the child nobody holds the lock and no trial is out; what is known of the target still holds."""
         self._lock = RLock()
-        self._trials.clear()
+        self._trials, self._by_hand = [], []
         self.outbox.after_fork()
 
     # -- what the guard asks for
@@ -133,19 +136,21 @@ class CircuitBreaker(Circuit, Guarded):
     @property
     def retry_after(self) -> float:
         """Seconds until the next call may go: 0 when it may now, ``inf`` when it was forced open without an end."""
-        return max(0.0, self._wait_until() - self.clock())
+        now = self.clock()
+        with self._lock:
+            return max(0.0, self._free_at_locked(now) - now)
 
     def snapshot(self) -> BreakerSnapshot:
         """All numbers at once; changes nothing, not even what time alone would."""
         now = self.clock()
         with self._lock:
-            state, due = self.state, self._wait_until()
             expired = now >= self._mode_until
+            mode = ENFORCE if expired else self._mode
+            due = self.state is not CLOSED and mode in (ENFORCE, OBSERVE) and now >= self._trial_at_locked()
             return BreakerSnapshot(
-                self.name, state, ENFORCE if expired else self._mode, "" if expired else self._mode_reason,
-                self.failures, self.started, self._failed.value, self.rejected, self.would_reject, self._opened,
-                self.retry_at, max(0.0, due - now), state is not CLOSED and now >= due,
-                len(self._trials), self._reason,
+                self.name, self.state, mode, "" if expired else self._mode_reason, self.failures, self.started,
+                self._failed.value, self.rejected, self.would_reject, self._opened, self.retry_at,
+                max(0.0, self._free_at_locked(now) - now), due, len(self._out_locked()), self._reason,
             )  # fmt: skip
 
     # -- by token
@@ -195,6 +200,8 @@ class CircuitBreaker(Circuit, Guarded):
             return
         elif outcome is FAILURE:
             next(self._failed.ticks)
+            if token.cuts:
+                token.cuts = []
             failed = token.failed
             failed.append(word)
             if len(failed) >= self.failure_threshold:
@@ -231,10 +238,16 @@ class CircuitBreaker(Circuit, Guarded):
         epoch = self.fast
         if epoch is not None:
             return epoch
+        token: Token = VOID
+        now = self.clock()
         with self._lock:
+            self._let_time_pass_locked(now)
             if self.state is CLOSED and self._mode is not DISABLED:
-                return self._epoch
-            return next((trial for trial in self._trials if trial.by_hand), VOID)
+                token = self._epoch
+            elif self._by_hand:
+                token = self._by_hand.pop(0)  # whoever reports at the same moment finds the next one, or none
+        self.outbox.flush()
+        return token
 
     # -- by hand
     def set_mode(self, mode: Mode | str, reason: str = "", *, expires_in: float | None = None) -> None:
@@ -243,10 +256,16 @@ class CircuitBreaker(Circuit, Guarded):
         Args:
             mode: One of :class:`Mode`, or its name.
             reason: For whoever asks at three in the morning; in errors, events and snapshots.
-            expires_in: Seconds after which it is ``ENFORCE`` again; ``None``: never.
+            expires_in: Seconds after which it is ``ENFORCE`` again, more than 0; ``None``: never.
+
+        Raises:
+            ConfigError: There is no such mode, or no such time.
         """
-        new, now = Mode(mode), self.clock()
+        new, now = to_mode(mode), self.clock()
+        if expires_in is not None and not expires_in > 0:
+            raise ConfigError(f"expires_in is in seconds, more than 0, or None for no end, not {expires_in!r}")
         with self._lock:
+            self._let_time_pass_locked(now)
             self._set_mode_locked(new, reason, now, inf if expires_in is None else now + expires_in)
         self.outbox.flush()
 
@@ -254,15 +273,19 @@ class CircuitBreaker(Circuit, Guarded):
         """Close the circuit and forget what was counted; the mode stays."""
         now = self.clock()
         with self._lock:
+            self._let_time_pass_locked(now)
             self._become_locked(CLOSED, now, reason)
         self.outbox.flush()
 
     def configure(self, settings: BreakerSettings, rules: Rules | None = None) -> None:
         """Change the numbers in place: state and counters stay, an open time already fixed is not moved."""
         settings.checked()
+        now = self.clock()
         with self._lock:
+            self._let_time_pass_locked(now)  # what has ended by now has ended under the old numbers
             self.settings, self.failure_threshold = settings, settings.failure_threshold
             self.rules = rules or self.rules
+        self.outbox.flush()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell ``listener`` each change of state or mode, in order, outside any lock. Returns what ends it."""
@@ -277,7 +300,7 @@ class CircuitBreaker(Circuit, Guarded):
         with self._lock:
             self._let_time_pass_locked(now)
             token = self._admit_locked(now, take, by_hand, remaining)
-            refusal = None if token is not None else self._refusal(self._wait_until() - now)
+            refusal = None if token is not None else self._refusal(self._free_at_locked(now) - now)
         self.outbox.flush()
         if refusal is not None:
             raise refusal
@@ -288,13 +311,12 @@ class CircuitBreaker(Circuit, Guarded):
     def _trip(self, epoch: Epoch, failed: list[str], reason: str) -> None:
         now = self.clock()
         with self._lock:
-            if epoch is not self._epoch or self.state is not CLOSED or self._mode is DISABLED:
-                return  # stale, or another caller was first
+            self._let_time_pass_locked(now)
             if self._mode is FORCED_CLOSED:
                 del failed[: -self.failure_threshold]  # recorded, but not without bound
-                return
-            self._carried = len(failed)
-            self._become_locked(OPEN, now, reason)
+            elif epoch is self._epoch and self.state is CLOSED:  # else it is stale, or another caller was first
+                self._carried = len(failed)
+                self._become_locked(OPEN, now, reason)
         self.outbox.flush()
 
     def _cut(self, epoch: Epoch, began: float | None) -> None:
@@ -307,34 +329,36 @@ class CircuitBreaker(Circuit, Guarded):
             oldest = cuts[0] = min(cuts[0], began)
             enough = len(cuts) >= self.failure_threshold and now - oldest >= self.settings.patience()
         if enough:
-            reason = f"no answer for {now - oldest:.3g} s, {len(cuts)} calls in a row cut by their callers"
-            self._trip(epoch, ["cut"] * len(cuts), reason)
+            reason = f"no answer for {seconds(now - oldest)}, {len(cuts)} calls in a row cut by their callers"
+            self._trip(epoch, epoch.failed + ["cut"] * len(cuts), reason)
 
     def _settle_trial(self, trial: Trial, outcome: Outcome, word: str) -> None:
         now = self.clock()
         with self._lock:
             if trial.settled:
                 raise RuntimeError(f"{self.name or 'breaker'}: this trial has been settled before")
+            self._let_time_pass_locked(now)
+            live = trial in self._out_locked()  # else its lease had ended, or the state was changed meanwhile
             trial.settled = True
             if outcome is FAILURE:
                 next(self._failed.ticks)
-            self._let_time_pass_locked(now)
-            if trial not in self._trials:  # its lease had ended, or the state was changed meanwhile
-                return
-            del self._trials[trial]
-            self._expiries = 0
-            if outcome is FAILURE:
-                self._trial_failed_locked(now, f"a trial failed{_last(word)}")
-            elif outcome is SUCCESS:
-                self._neutral = 0
-                self._wins += 1
-                if self._wins >= self.settings.success_threshold:
-                    self._become_locked(CLOSED, now, "the trial went well")
-            else:
-                self._neutral += 1
-                if self._neutral >= NEUTRAL_TRIALS:
-                    self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
+            if live:
+                self._end_trial_locked(now, outcome, word)
         self.outbox.flush()
+
+    def _end_trial_locked(self, now: float, outcome: Outcome, word: str) -> None:
+        self._expiries = 0
+        if outcome is FAILURE:
+            self._trial_failed_locked(now, f"a trial failed{_last(word)}")
+        elif outcome is SUCCESS:
+            self._neutral = 0
+            self._wins += 1
+            if self._wins >= self.settings.success_threshold:
+                self._become_locked(CLOSED, now, "the trial went well")
+        else:
+            self._neutral += 1
+            if self._neutral >= NEUTRAL_TRIALS:
+                self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
 
 def _last(word: str, sep: str = ", last ") -> str:
     return f"{sep}{word}" if word else ""

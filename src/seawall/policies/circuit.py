@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 from threading import RLock
+from weakref import ref
 
 from ..counters import Tally
-from ..errors import CircuitOpenError
+from ..errors import CircuitOpenError, seconds
 from ..events import ModeChanged, Outbox, StateChanged
 from .states import VOID, BreakerSettings, Epoch, Mode, State, Token, Trial
 
@@ -20,9 +21,9 @@ class Circuit:
     """State, mode and trials. ``fast`` is the present epoch while calls pass freely, else ``None``."""
 
     __slots__ = (
-        "_carried", "_epoch", "_expiries", "_lock", "_mode", "_mode_reason", "_mode_until", "_neutral", "_opened",
-        "_reason", "_rejected", "_shut_until", "_trials", "_wins", "clock", "fast", "name", "outbox", "retry_at",
-        "settings", "state", "would_reject",
+        "_by_hand", "_carried", "_epoch", "_expiries", "_lock", "_mode", "_mode_reason", "_mode_until", "_neutral",
+        "_opened", "_reason", "_rejected", "_shut_until", "_trials", "_wins", "clock", "fast", "name", "outbox",
+        "retry_at", "settings", "state", "would_reject",
     )  # fmt: skip
 
     def __init__(self, settings: BreakerSettings, clock: Callable[[], float], name: str) -> None:
@@ -38,7 +39,8 @@ class Circuit:
         self.fast: Epoch | None = None
         self._epoch = Epoch()
         self._carried = 0  # failures in a row of the epochs before this one
-        self._trials: dict[Trial, None] = {}
+        self._trials: list[ref[Trial]] = []  # weak: see _out_locked
+        self._by_hand: list[Trial] = []  # those taken by allow(), oldest first: nobody else holds them
         self._wins = self._neutral = self._expiries = 0
         self._refresh()
 
@@ -49,8 +51,9 @@ class Circuit:
         if self._mode is FORCED_OPEN:
             return None
         if self.state is CLOSED:
+            self._refresh()  # an interrupt in the middle of a change may have kept ``fast`` from being set
             return self._epoch
-        if now >= self._wait_until() and self._worth_a_trial(now, remaining):
+        if now >= self._trial_at_locked() and self._worth_a_trial(now, remaining):
             return self._new_trial_locked(now, by_hand) if take else VOID
         if self._mode is OBSERVE:
             self.would_reject += take
@@ -61,30 +64,47 @@ class Circuit:
         if self.state is OPEN:
             self._become_locked(HALF_OPEN, now, self._reason)
         lease = self.settings.lease()
-        trial = Trial(now + max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60))), by_hand)
-        self._trials[trial] = None
+        trial = Trial(now + max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60))))
+        self._trials = [ref(other) for other in self._out_locked()]
+        self._trials.append(ref(trial))
+        if by_hand:
+            self._by_hand.append(trial)
         return trial
+
+    def _out_locked(self) -> list[Trial]:
+        """The trials not settled yet. A token that nobody holds any more can never be settled, and is not out.
+
+        So an interrupt between the taking of a trial and its settling, wherever it falls, costs nothing.
+        """
+        return [trial for out in self._trials if (trial := out()) is not None and not trial.settled]
 
     def _worth_a_trial(self, now: float, remaining: float | None) -> bool:
         limit = self.settings.attempt_limit
         return remaining is None or limit is None or remaining >= limit or now >= self.retry_at + limit
 
-    def _wait_until(self) -> float:
-        """When the next call may go: on the clock, ``-inf`` where it may, ``inf`` where only a hand can tell."""
-        if self._mode is FORCED_OPEN:
-            return self._mode_until
+    def _trial_at_locked(self) -> float:
+        """When the machine lets the next call go, the mode aside: on the clock, ``-inf`` where it may at any time."""
         if self.state is CLOSED:
             return -inf
         if self.state is OPEN:
             return self.retry_at
-        trials = list(self._trials)
-        return -inf if len(trials) < self.settings.half_open_max_calls else min(trial.ends for trial in trials)
+        out = self._out_locked()
+        return -inf if len(out) < self.settings.half_open_max_calls else self._lease_end_locked()
+
+    def _free_at_locked(self, now: float) -> float:
+        """When the next call may go, the mode included: ``inf`` where only a hand can tell."""
+        mode = ENFORCE if now >= self._mode_until else self._mode
+        if mode is FORCED_OPEN:
+            return max(self._mode_until, self._trial_at_locked())
+        return self._trial_at_locked() if mode is ENFORCE else -inf
 
     def _refusal(self, left: float) -> CircuitOpenError:
         next(self._rejected.ticks)
         if self._mode is FORCED_OPEN:
             why = f": {self._mode_reason}" if self._mode_reason else ""
             reason, state = f"is forced open by hand{why}", OPEN
+        elif left <= 0.0 and (limit := self.settings.attempt_limit) is not None:
+            reason, state = f"keeps its trial for a call with {seconds(limit)} left ({self._reason})", self.state
         elif self.state is HALF_OPEN:
             reason, state = f"is half-open, its trial is still out ({self._reason})", HALF_OPEN
         else:
@@ -93,35 +113,37 @@ class Circuit:
 
     # -- what changes
     def _let_time_pass_locked(self, now: float) -> None:
-        """What time alone has brought: an expired mode, and a trial that never came back, dated at its end."""
-        if now >= self._mode_until:
-            self._set_mode_locked(ENFORCE, "expired", self._mode_until, inf)
-        end = min((trial.ends for trial in self._trials), default=inf)
-        if now >= end:
-            self._expiries += 1
-            self._trial_failed_locked(end, "a trial gave no answer within its lease")
+        """What time alone has brought, each dated at its end: an expired mode, a trial that never came back."""
+        while now >= (at := min(self._mode_until, self._lease_end_locked())):
+            if at == self._mode_until:
+                self._set_mode_locked(ENFORCE, "expired", at, inf)
+            else:
+                self._expiries += 1
+                self._trial_failed_locked(at, "a trial gave no answer within its lease")
+
+    def _lease_end_locked(self) -> float:
+        return min((trial.ends for trial in self._out_locked()), default=inf)
 
     def _trial_failed_locked(self, at: float, reason: str) -> None:
         self._carried += 1
         self._become_locked(OPEN, at, f"{reason}, {self._carried} failures in a row")
 
     def _set_mode_locked(self, new: Mode, reason: str, at: float, until: float) -> None:
+        self.fast, self._shut_until = None, -inf
         old, self._mode = self._mode, new
-        self._mode_reason, self._mode_until = ("" if new is ENFORCE else reason), until
+        self._mode_reason, self._mode_until = ("", inf) if new is ENFORCE else (reason, until)
         if old is not new:
             self.outbox.post(ModeChanged(self.name, old, new, at, reason))
         if new is DISABLED or old is DISABLED:  # what was under way is void
-            self._epoch = Epoch()
-            self._trials.clear()
+            self._epoch, self._trials, self._by_hand = Epoch(), [], []
         if new is FORCED_CLOSED and self.state is not CLOSED:
             self._become_locked(CLOSED, at, "forced closed by hand")
         self._refresh()
 
     def _become_locked(self, new: State, at: float, reason: str) -> None:
-        old = self.state
-        self.fast = None  # first of all: nobody passes freely while the rest is changing
-        self._epoch = Epoch()
-        self._trials = {}
+        old, epoch = self.state, Epoch()  # the only call: a signal cannot fall between the stores that follow
+        self.fast, self._shut_until = None, -inf  # first of all: no short cuts while the rest is changing
+        self._epoch, self._trials, self._by_hand = epoch, [], []
         self._wins = self._neutral = 0
         if new is OPEN:
             self._opened += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple, Protocol, TypeAlias, final
 
 from ..errors import ConfigError
@@ -27,10 +28,11 @@ class Ticket:
     Who waits sets ``wake``, then looks at ``granted``; who grants sets ``granted``, then looks at ``wake``.
     """
 
-    __slots__ = ("granted", "holder", "left", "wake")
+    __slots__ = ("budget", "granted", "holder", "left", "wake")
 
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: Holder, budget: float | None = None) -> None:
         self.holder = holder
+        self.budget = budget
         self.granted = False
         self.left = False
         self.wake: Callable[[], object] | None = None
@@ -60,7 +62,7 @@ class BulkheadSettings(NamedTuple):
             faults.append(f"max_concurrent is the number of calls at once, 1 or more, not {self.max_concurrent!r}")
         if self.max_queue is not None and (type(self.max_queue) is not int or self.max_queue < 0):
             faults.append(f"max_queue is 0 (refuse at once) or more, or None (no bound), not {self.max_queue!r}")
-        if self.max_wait is not None and not (isinstance(self.max_wait, (int, float)) and self.max_wait >= 0):
+        if self.max_wait is not None and not (isinstance(self.max_wait, (int, float)) and 0 <= self.max_wait < inf):
             faults.append(f"max_wait is in seconds, 0 or more, or None (no bound), not {self.max_wait!r}")
         if faults:
             raise ConfigError("; ".join(faults))

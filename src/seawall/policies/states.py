@@ -34,6 +34,14 @@ class Mode(StrEnum):
     DISABLED = "DISABLED"
 
 
+def to_mode(mode: Mode | str) -> Mode:
+    """The mode of that name, or :class:`~seawall.ConfigError` naming those there are."""
+    try:
+        return Mode(mode)
+    except ValueError:
+        raise ConfigError(f"there is no mode {mode!r}: it is one of {', '.join(Mode)}") from None
+
+
 CLOSED, OPEN, HALF_OPEN = State
 ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
 
@@ -51,12 +59,15 @@ class Epoch:
 
 @final
 class Trial:
-    """Token of one half-open trial: a lease that ends by itself, settled once."""
+    """Token of one half-open trial: a lease that ends by itself, settled once.
 
-    __slots__ = ("by_hand", "ends", "settled")
+    The breaker keeps only a weak reference: the trial is out as long as somebody holds this token.
+    """
 
-    def __init__(self, ends: float, by_hand: bool) -> None:
-        self.ends, self.by_hand, self.settled = ends, by_hand, False
+    __slots__ = ("__weakref__", "ends", "settled")
+
+    def __init__(self, ends: float) -> None:
+        self.ends, self.settled = ends, False
 
 
 Token: TypeAlias = Epoch | Trial
