@@ -10,7 +10,7 @@ from .answers import problem
 from .chunks import BadChunk, ChunkedBody
 from .exchange import Exchange
 from .head import BadHead, RequestHead, parse_request
-from .wheel import Timed
+from .wheel import RATE, Timed
 
 if TYPE_CHECKING:
     from .server import Hub
@@ -226,9 +226,12 @@ class Client(asyncio.Protocol, Timed):
             self._close()
             return
         self.state = HEAD
-        now = self.hub.now()
-        self.set_due(now + self.hub.settings.idle_timeout)
-        self.resume()
+        hub = self.hub
+        self.due = due = hub.now() + hub.settings.idle_timeout
+        if due * RATE < self.armed:
+            hub.wheel.set(self, due)
+        if self.paused:
+            self.resume()
         if self.buffer and not self.busy:
             data, self.buffer = self.buffer, b""
             self._read_requests(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 __all__ = ["Doors", "Way"]
 
 
-class Way(NamedTuple):
-    """Where a request goes; ``backend`` is ``None`` on the transaction door, whose body names the target."""
-
-    backend: Backend | None
-    path: bytes
+Way: TypeAlias = "tuple[Backend | None, bytes]"
+"""Where a request goes, and by which path; no backend on the transaction door, whose body names the target."""
 
 
 class Doors:
@@ -34,15 +31,15 @@ class Doors:
         if end > 0:
             backend = self._by_name.get(target[1:end])
             if backend is not None:
-                return Way(backend, backend.base + target[end:])
+                return backend, backend.base + target[end:]
         if self._tx is not None and target.partition(b"?")[0] == self._tx:
-            return Way(None, target)
+            return None, target
         if end < 0:
             name, mark, query = target[1:].partition(b"?")
             backend = self._by_name.get(name)
             if backend is not None:
-                return Way(backend, backend.base + b"/" + mark + query)
+                return backend, backend.base + b"/" + mark + query
         default = self._default
         if default is None:
             return None
-        return Way(default, default.base + target if target != b"*" else target)
+        return default, default.base + target if target != b"*" else target

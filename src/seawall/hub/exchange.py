@@ -16,6 +16,7 @@ from .answers import problem
 from .budget import shortened
 from .ghost import Ghost
 from .phases import CONNECTING, DONE, QUEUED, RECEIVING, SENDING, WAITING
+from .wheel import RATE
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,36 +39,31 @@ REPLAYABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 class Exchange:
     """One request to one target. What the answer is passed on as is the matter of its door; see the subclasses."""
 
-    __slots__ = (
-        "attempt_ends", "backend", "began", "chunked", "client", "code", "counted", "deadline", "defaulted", "full", "held",
-        "keep", "path", "phase", "pieces", "replayed", "request", "sent_at", "size", "started", "status", "task",
-        "ticket", "token", "until", "upstream",
-    )  # fmt: skip
+    # Where it begins. These stand in the class, so that an exchange pays only for what happens to it.
+    phase = RECEIVING
+    until = attempt_ends = sent_at = inf
     whole = False  # whether budget and attempt limit cover the body too
+    defaulted = True  # the budget is the hub's own, not one the client has sent
+    full = started = replayed = counted = False
+    size = status = 0
+    code = ""
+    pieces: list[bytes] | None = None
+    held: Slots | None = None
+    ticket: Ticket | None = None
+    token: Token | None = None
+    task: asyncio.Task[None] | None = None
+    upstream: Upstream | None = None
 
     def __init__(self, client: Client | Ghost, request: RequestHead, backend: Backend, path: bytes, now: float) -> None:
         self.client: Client | Ghost = client
         self.request, self.backend, self.path = request, backend, path
         self.began = now
-        self.phase = RECEIVING
-        self.until = inf
-        self.attempt_ends = self.sent_at = inf
-        self.full = self.started = self.replayed = self.counted = False
         self.keep = request.keep_alive
-        self.pieces: list[bytes] | None = None
-        self.size = self.status = 0
-        self.code = ""
-        self.held: Slots | None = None
-        self.ticket: Ticket | None = None
-        self.token: Token | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.upstream: Upstream | None = None
-        allowed, self.defaulted = backend.budget, True
+        self.deadline = now + backend.budget
         if request.budget is not None:
             allowed, self.defaulted, bad = shortened(backend.budget, request.budget)
             client.hub.bad_budgets += bad
-        self.deadline = now + allowed
-
+            self.deadline = now + allowed
 
     # -- the request comes in
     def expected(self, now: float) -> None:
@@ -144,13 +140,14 @@ class Exchange:
             self.fail("E904", str(refusal), retry_after=refusal.retry_after)
             return
         next(backend.bulkhead.started_ticks)
-        self._connect(now, backend.take_idle())
-
-    # -- the attempt
-    def _connect(self, now: float, upstream: Upstream | None) -> None:
+        upstream = backend.take_idle()
         if upstream is not None:
             self._send(upstream, now)
-            return
+        else:
+            self._connect(now)
+
+    # -- the attempt
+    def _connect(self, now: float) -> None:
         self.phase = CONNECTING
         self.until = now + self.backend.settings.connect
         self._arm()
@@ -184,11 +181,12 @@ class Exchange:
             self._arm()
 
     def _await_answer(self, now: float) -> None:
+        backend = self.backend
         self.phase = WAITING
-        if self.defaulted and not self.whole and self.size > HOLD:
-            self.deadline = now + self.backend.budget  # the time to send a long body was the client's own
-        self.attempt_ends = now + self.backend.attempt_limit
-        self.until = now + self.backend.settings.read
+        if self.size > HOLD and self.defaulted and not self.whole:
+            self.deadline = now + backend.budget  # the time to send a long body was the client's own
+        self.attempt_ends = now + backend.attempt_limit
+        self.until = now + backend.settings.read
         self._arm()
 
     # -- what each door makes of it
@@ -243,8 +241,9 @@ class Exchange:
     def end_of_answer(self, keep: bool) -> None:
         """The answer has been passed on whole: everything taken goes back."""
         now = self.backend.clock()
-        upstream, self.upstream = self.upstream, None
+        upstream = self.upstream
         if upstream is not None:
+            self.upstream = None
             upstream.keep = upstream.keep and self.full
             upstream.release(now)
         client = self.client
@@ -267,12 +266,16 @@ class Exchange:
             return False
         self.replayed = True
         self.drop_upstream()
-        self._connect(self.backend.clock(), None)
+        self._connect(self.backend.clock())
         return True
 
     # -- time
     def _arm(self) -> None:
-        self.client.set_due(min(self.deadline, self.until))
+        """Have the client's connection look at the earlier of the two limits; a later one than it stands for is free."""
+        client = self.client
+        client.due = due = self.deadline if self.deadline < self.until else self.until
+        if due * RATE < client.armed:
+            client.set_due(due)
 
     def on_due(self, now: float) -> None:
         """A limit may have passed."""
@@ -343,9 +346,13 @@ class Exchange:
 
     # -- giving back
     def _settle(self, outcome: Outcome, word: str = "") -> None:
-        token, self.token = self.token, None
+        token = self.token
         if token is not None:
-            self.backend.breaker.settle(token, outcome, word, began=self.sent_at if outcome is CUT else None)
+            self.token = None
+            if outcome is CUT:
+                self.backend.breaker.settle(token, CUT, word, began=self.sent_at)
+            else:
+                self.backend.breaker.settle(token, outcome, word)
 
     def drop_upstream(self) -> None:
         """End the connection to the target, or the attempt to get one."""
@@ -358,14 +365,14 @@ class Exchange:
 
     def _finish(self, code: str, now: float) -> None:
         self.phase = DONE
-        self.deadline = self.until = inf
         self.pieces = None
         bulkhead = self.backend.bulkhead
         if self.ticket is not None:
-            ticket, self.ticket = self.ticket, None
-            bulkhead.withdraw(ticket)
-        free, self.held = self.held, None
+            bulkhead.withdraw(self.ticket)
+            self.ticket = None
+        free = self.held
         if free is not None:
+            self.held = None
             free.append(True)
             if bulkhead.alert:
                 bulkhead.pump()

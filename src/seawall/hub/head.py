@@ -6,8 +6,7 @@ be kind: one way to end a line, one way to frame a body, one Host. What it accep
 How a head is read, on the hot path of every exchange:
 
 1. It is cut at the first empty line and split at CRLF.
-2. One ``translate`` counts the control characters. Each line end accounts for two, so any more than that is a bare CR
-   or LF, a NUL or another control character somewhere: one pass settles all of them.
+2. One ``translate`` over what is left shows whether a control character is in it: a bare CR or LF, a NUL or another.
 3. Each line is cut at its first colon, and a memory of names already checked says what the name means here. Most mean
    nothing, and their lines pass on untouched; the few that do are put aside.
 4. What was put aside is settled afterwards, so that a head pays only for what it carries.
@@ -20,114 +19,51 @@ and :func:`parse_response`.
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from functools import lru_cache
+
+from .fields import (
+    BUDGET,
+    CODE,
+    DROP,
+    END,
+    EXPECT,
+    FORWARDED,
+    HOP,
+    HOST,
+    KEYED,
+    PROTO,
+    REQUEST_ID,
+    RETRY_AFTER,
+    TOKEN,
+    VIA,
+    BadHead,
+    Names,
+    framing,
+    options_of,
+    read,
+    without,
+)
 
 __all__ = ["HEAD_LIMIT", "BadHead", "RequestHead", "ResponseHead", "parse_request", "parse_response"]
 
 HEAD_LIMIT = 65536
 """Bytes in a head, its empty line included. nginx allows 32 KiB beside the first line, HAProxy and Node.js 16 KiB."""
 
-_EMPTY_LINES = 2  # forgiven before a request line; RFC 9112 2.2 asks for at least one
-_LENGTH_DIGITS = 18  # as many as always fit a signed 64-bit integer
-_NAMES_KEPT = 1024  # names remembered in each direction, and the longest, so that no sender can make the memory grow
-_NAME_KEPT = 64
-
-_END = b"\r\n\r\n"
-_CONTROLS = bytes(set(range(32)) - {9}) + b"\x7f"
-_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_STATUS_KEPT = 64  # bytes of the longest status line that is remembered
 _HOST_BYTES = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~%!$&'()*+;=:[]"  # RFC 3986, no comma
 _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?#]+)(.*)")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (.*))?")
 _METHODS = frozenset((b"GET", b"POST", b"PUT", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH", b"TRACE"))
 
-# What a header name means. PLAIN is the only false one; those from LENGTH on leave their line in place.
-_PLAIN, _DROP, _HOST, _CONNECTION, _CODING, _EXPECT, _UPGRADE = range(7)
-_BUDGET, _FORWARDED, _PROTO, _VIA, _REQUEST_ID = range(7, 12)
-_LENGTH, _KEYED, _CODE, _RETRY_AFTER = range(12, 16)
-_SLOTS = {_BUDGET: "budget", _FORWARDED: "forwarded", _PROTO: "proto", _VIA: "via", _REQUEST_ID: "request_id"}
-
-_HOP = {
-    b"connection": _CONNECTION, b"keep-alive": _DROP, b"proxy-connection": _DROP, b"te": _DROP,
-    b"transfer-encoding": _CODING, b"upgrade": _UPGRADE, b"content-length": _LENGTH,
-}  # fmt: skip
-_OPTIONS = frozenset((b"close", b"keep-alive", b"upgrade", b""))
-
-
-class BadHead(Exception):
-    """A head that is not understood, or that must not be passed on.
-
-    Attributes:
-        status: What to answer: 400, 417, 431, 501 or 505 for a request, 502 for a response.
-        why: One sentence for the client. It never repeats what was sent.
-    """
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(status, why)
-        self.status = status
-        self.why = why
-
-
-class _Names(dict[bytes, int]):
-    """Header names already checked, with what they mean; a new one is checked when it is first looked up.
-
-    When full it starts again: a sender of ever new names costs the others one check each, never their places.
-    """
-
-    def __init__(self, status: int, meanings: dict[bytes, int]) -> None:
-        super().__init__()
-        self.status = status
-        self.meanings = meanings
-
-    def __missing__(self, name: bytes) -> int:
-        if not _TOKEN.fullmatch(name):
-            self.refuse("A header name is empty or holds a character that is not allowed in it.")
-        meaning = self.meanings.get(name.lower(), _PLAIN)
-        if len(name) <= _NAME_KEPT:
-            if len(self) >= _NAMES_KEPT:
-                self.clear()
-            self[name] = meaning
-        return meaning
-
-    def refuse(self, why: str) -> NoReturn:
-        """Raise the error of this direction."""
-        raise BadHead(self.status, why)
-
-    def sort(self, lines: list[bytes]) -> tuple[list[bytes], dict[int, bytes]]:
-        """Split header lines into those that pass on and the values of those that mean something."""
-        passed: list[bytes] = []
-        aside: dict[int, bytes] = {}
-        keep = passed.append
-        for line in lines:
-            name, colon, value = line.partition(b":")
-            meaning = self[name]
-            if not colon:
-                self.refuse("A header line has no colon.")
-            if not meaning:
-                keep(line)
-            elif meaning != _DROP:
-                value = value.strip(b" \t")
-                if meaning not in aside:
-                    aside[meaning] = value
-                elif meaning == _HOST:
-                    self.refuse("There are two Host headers.")
-                elif meaning == _LENGTH:
-                    self.refuse("There are two Content-Length headers.")
-                else:
-                    aside[meaning] += (b"," if meaning == _BUDGET else b", ") + value
-                if meaning >= _LENGTH:
-                    keep(line)
-        return passed, aside
-
-
-_REQUEST = _Names(
+_REQUEST = Names(
     400,
     {
-        **_HOP, b"proxy-authorization": _DROP, b"host": _HOST, b"expect": _EXPECT, b"x-budget-ms": _BUDGET,
-        b"x-forwarded-for": _FORWARDED, b"x-forwarded-proto": _PROTO, b"via": _VIA, b"x-request-id": _REQUEST_ID,
-        b"idempotency-key": _KEYED,
+        **HOP, b"proxy-authorization": DROP, b"host": HOST, b"expect": EXPECT, b"x-budget-ms": BUDGET,
+        b"x-forwarded-for": FORWARDED, b"x-forwarded-proto": PROTO, b"via": VIA, b"x-request-id": REQUEST_ID,
+        b"idempotency-key": KEYED,
     },
 )  # fmt: skip
-_RESPONSE = _Names(502, {**_HOP, b"x-seawall-code": _CODE, b"retry-after": _RETRY_AFTER})
+_RESPONSE = Names(502, {**HOP, b"x-seawall-code": CODE, b"retry-after": RETRY_AFTER})
 
 
 class RequestHead:
@@ -205,7 +141,7 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
 
     Args:
         data: From the first byte of the request on; more than the head is fine.
-        limit: Bytes a head may have.
+        limit: Bytes a head may have, empty lines before it not counted.
 
     Raises:
         BadHead: It is not understood, or must not be passed on. Everything behind it is lost as well.
@@ -213,58 +149,48 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
     Source: RFC 9112 (syntax, framing), RFC 9110 7.6.1 (what is not passed on).
     """
     start = 0
-    if data[:1] in (b"\r", b"\n"):
-        while start < 2 * _EMPTY_LINES and data[start : start + 2] == b"\r\n":
-            start += 2
+    if data[:2] == b"\r\n":
+        start = 4 if data[2:4] == b"\r\n" else 2  # RFC 9112 2.2 forgives at least one; a third is no request line
         data = data[start:]
-    end = _end_of_head(data, limit, 431)
+    end = data.find(END, 0, limit)
     if end < 0:
-        return None
-    first, *rest = _lines(data, end, _REQUEST)
-    lines, aside = _REQUEST.sort(rest)
+        if len(data) < limit:
+            return None
+        raise BadHead(431, f"The head is longer than {limit} bytes.")
+    head = RequestHead()
+    first, head.lines, values = read(data[:end], _REQUEST)
+    (
+        _, _, host, connection, coding, expect, upgrade, head.budget, head.forwarded, head.proto, head.via,
+        head.request_id, length, key, _, _,
+    ) = values  # fmt: skip
     try:
         method, target, version = first.split(b" ")
     except ValueError:
         raise BadHead(400, "The request line is not METHOD TARGET VERSION.") from None
-    head = RequestHead()
-    head.end = start + end + 4
-    head.method, head.target, head.lines = method, target, lines
-    if version == b"HTTP/1.1":
-        v11 = True
-    elif version == b"HTTP/1.0":
-        v11 = False
-    elif version[:5] == b"HTTP/":
-        raise BadHead(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
-    else:
-        raise BadHead(400, "The request line is not METHOD TARGET VERSION.")
-    head.v11 = head.keep_alive = v11
-    if method not in _METHODS and not _TOKEN.fullmatch(method):
+    v11 = version == b"HTTP/1.1"
+    if not v11 and version != b"HTTP/1.0":
+        raise _other_version(version)
+    if method not in _METHODS and not TOKEN.fullmatch(method):
         raise BadHead(400, "The method is no token.")
-    get = aside.get
-    head.host = get(_HOST)
-    if target[:1] != b"/" or not target.isascii() or b"\t" in target:
-        _settle_target(head)
-    if head.host is None:
+    if host is None:
         if v11:
             raise BadHead(400, "There is no Host header.")
-    elif head.host.translate(None, _HOST_BYTES):
+    elif host.translate(None, _HOST_BYTES):
         raise BadHead(400, "The Host header holds a character that is not allowed in it.")
-    head.budget, head.forwarded, head.proto = get(_BUDGET), get(_FORWARDED), get(_PROTO)
-    head.via, head.request_id, head.idempotency_key = get(_VIA), get(_REQUEST_ID), _KEYED in aside
-    head.expect, head.upgrade = False, None
-    head.length, head.chunked = _framing(aside, v11, _REQUEST) if _LENGTH in aside or _CODING in aside else (None, False)
-    if _EXPECT in aside:
-        if aside[_EXPECT].lower() != b"100-continue":
-            raise BadHead(417, "Only 100-continue can be expected of this server.")
-        head.expect = v11  # a 1.0 client cannot mean it: RFC 9110 10.1.1
-    connection = get(_CONNECTION)
-    if connection is not None and connection != b"keep-alive":
-        options = _options(connection)
-        head.keep_alive = b"close" not in options if v11 else b"keep-alive" in options and b"close" not in options
-        head.upgrade = get(_UPGRADE) if v11 and b"upgrade" in options else None
-        head.lines = _without(lines, options, _REQUEST)
-    elif connection is not None:
+    if target[:1] != b"/" or not target.isascii() or b"\t" in target:
+        host, target = _other_target(method, target, host)
+    head.end = start + end + 4
+    head.method, head.target, head.host = method, target, host
+    head.v11 = head.keep_alive = v11
+    head.idempotency_key = key is not None
+    head.expect = expect is not None and _is_continue(expect, v11)
+    head.length, head.chunked, head.upgrade = None, False, None
+    if length is not None or coding is not None:
+        head.length, head.chunked = framing(length, coding, v11, _REQUEST)
+    if connection == b"keep-alive":
         head.keep_alive = True
+    elif connection is not None:
+        _settle_connection(head, connection, upgrade if v11 else None, _REQUEST)
     return head
 
 
@@ -274,93 +200,73 @@ def parse_response(data: bytes, limit: int = HEAD_LIMIT) -> ResponseHead | None:
     Raises:
         BadHead: It is no HTTP, or its framing is ambiguous; ``status`` is 502.
     """
-    if data[:5] != b"HTTP/"[: len(data)]:
-        raise BadHead(502, "It does not begin like HTTP.")
-    end = _end_of_head(data, limit, 502)
+    end = data.find(END, 0, limit)
     if end < 0:
-        return None
-    first, *rest = _lines(data, end, _RESPONSE)
-    lines, aside = _RESPONSE.sort(rest)
-    match = _STATUS_LINE.fullmatch(first)
-    if match is None:
-        raise BadHead(502, "The status line is not HTTP/1.x STATUS REASON.")
-    v11 = match[1] == b"1"
+        if data[:5] != b"HTTP/"[: len(data)]:  # what speaks another protocol may never send an empty line
+            raise BadHead(502, "It does not begin like HTTP.")
+        if len(data) < limit:
+            return None
+        raise BadHead(502, f"The head is longer than {limit} bytes.")
     head = ResponseHead()
-    head.end, head.status, head.lines = end + 4, int(match[2]), lines
-    head.line = first if v11 else b"HTTP/1.1" + first[8:]
+    first, head.lines, values = read(data[:end], _RESPONSE)
+    _, _, _, connection, coding, _, upgrade, _, _, _, _, _, length, _, head.code, head.retry_after = values
+    head.status, v11, head.line = (_status if len(first) <= _STATUS_KEPT else _status.__wrapped__)(first)
+    head.end = end + 4
     head.keep_alive, head.upgrade = v11, None
-    get = aside.get
-    head.code, head.retry_after = get(_CODE), get(_RETRY_AFTER)
-    head.length, head.chunked = _framing(aside, v11, _RESPONSE) if _LENGTH in aside or _CODING in aside else (None, False)
-    connection = get(_CONNECTION)
-    if connection is not None and connection != b"keep-alive":
-        options = _options(connection)
-        head.keep_alive = b"close" not in options and (v11 or b"keep-alive" in options)
-        head.upgrade = get(_UPGRADE) if b"upgrade" in options else None
-        head.lines = _without(lines, options, _RESPONSE)
-    elif connection is not None:
+    head.length, head.chunked = framing(length, coding, v11, _RESPONSE)
+    if connection == b"keep-alive":
         head.keep_alive = True
+    elif connection is not None:
+        _settle_connection(head, connection, upgrade if v11 else None, _RESPONSE)
     return head
 
 
-def _end_of_head(data: bytes, limit: int, status: int) -> int:
-    """Where the empty line begins; -1 while there is none."""
-    end = data.find(_END, 0, limit)
-    if end < 0 and len(data) >= limit:
-        raise BadHead(status, f"The head is longer than {limit} bytes.")
-    return end
+def _other_version(version: bytes) -> BadHead:
+    if version[:5] == b"HTTP/":
+        return BadHead(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+    return BadHead(400, "The request line is not METHOD TARGET VERSION.")
 
 
-def _lines(data: bytes, end: int, names: _Names) -> list[bytes]:
-    """The lines of the head, none of them with a control character inside."""
-    head = data[:end]
-    lines = head.split(b"\r\n")
-    if len(head) - len(head.translate(None, _CONTROLS)) != 2 * (len(lines) - 1):
-        names.refuse("The head holds a control character, or a line that does not end in CR LF.")
-    return lines
-
-
-def _settle_target(head: RequestHead) -> None:
-    """Any form of target but the usual one."""
-    target = head.target
+def _other_target(method: bytes, target: bytes, host: bytes | None) -> tuple[bytes | None, bytes]:
+    """Host and target, from any form of target but the usual one."""
     if not target.isascii() or b"\t" in target:
         raise BadHead(400, "The target holds a tab, or a byte that is not ASCII.")
-    if head.method == b"CONNECT":
+    if method == b"CONNECT":
         raise BadHead(501, "CONNECT is not offered: this is no forward proxy.")
     if target == b"*":
-        if head.method != b"OPTIONS":
+        if method != b"OPTIONS":
             raise BadHead(400, "The target * is for OPTIONS only.")
-        return
+        return host, target
     match = _ABSOLUTE.fullmatch(target)
     if match is None:
         raise BadHead(400, "The target is neither a path nor an http URL.")
-    head.host = match[1]
+    if match[1].translate(None, _HOST_BYTES):
+        raise BadHead(400, "The host in the target holds a character that is not allowed in it.")
     path = match[2].partition(b"#")[0]
-    head.target = path if path[:1] == b"/" else b"/" + path
+    if not path and method == b"OPTIONS":
+        return match[1], b"*"  # RFC 9112 3.2.4
+    return match[1], path if path[:1] == b"/" else b"/" + path
 
 
-def _framing(aside: dict[int, bytes], v11: bool, names: _Names) -> tuple[int | None, bool]:
-    """Content-Length and whether it is chunked: one way to frame a body, or none."""
-    length = aside.get(_LENGTH)
-    coding = aside.get(_CODING)
-    if length is not None and not (length.isdigit() and len(length) <= _LENGTH_DIGITS):
-        names.refuse("Content-Length is not one number of digits.")
-    if coding is None:
-        return int(length or b"0"), False
-    if length is not None:
-        names.refuse("Content-Length and Transfer-Encoding stand together: where the body ends cannot be told.")
-    if not v11:
-        names.refuse("Transfer-Encoding does not exist in HTTP/1.0.")
-    if coding.lower() != b"chunked":
-        raise BadHead(501 if names is _REQUEST else 502, "The only transfer coding understood is chunked, once.")
-    return None, True
+def _is_continue(expected: bytes, v11: bool) -> bool:
+    if expected.lower() != b"100-continue":
+        raise BadHead(417, "Only 100-continue can be expected of this server.")
+    return v11  # a 1.0 client cannot mean it: RFC 9110 10.1.1
 
 
-def _options(connection: bytes) -> frozenset[bytes]:
-    return frozenset(option.strip(b" \t") for option in connection.lower().split(b","))
+def _settle_connection(
+    head: RequestHead | ResponseHead, connection: bytes, upgrade: bytes | None, names: Names
+) -> None:
+    options = options_of(connection)
+    head.keep_alive = b"close" not in options and (head.keep_alive or b"keep-alive" in options)
+    head.upgrade = (upgrade or None) if b"upgrade" in options else None
+    head.lines = without(head.lines, options, names)
 
 
-def _without(lines: list[bytes], options: frozenset[bytes], names: _Names) -> list[bytes]:
-    """Drop what Connection names (RFC 9110 7.6.1), but never what frames the body, whoever names it."""
-    listed = options - _OPTIONS - {b"content-length"}
-    return [line for line in lines if line.partition(b":")[0].lower() not in listed] if listed else lines
+@lru_cache(256)
+def _status(line: bytes) -> tuple[int, bool, bytes]:
+    """Status, whether it is HTTP/1.1, and the line as it is passed on; remembered, since a target has a handful."""
+    match = _STATUS_LINE.fullmatch(line)
+    if match is None:
+        raise BadHead(502, "The status line is not HTTP/1.x STATUS REASON.")
+    return int(match[2]), match[1] == b"1", b"HTTP/1.1" + line[8:]

@@ -29,6 +29,7 @@ BUCKETS = (
 )  # fmt: skip
 """Upper bounds of the latency buckets in seconds: OpenTelemetry's for HTTP, and two more at each end."""
 
+_LINES = 1000  # in one piece, so that putting a page of megabytes together is no long step either
 STATES = ("closed", "open", "half_open", "forced_open", "forced_closed", "disabled")
 _FORCED = frozenset({Mode.FORCED_OPEN, Mode.FORCED_CLOSED, Mode.DISABLED})  # these hide what the machine would say
 
@@ -71,7 +72,7 @@ def metric_pieces(hub: Hub) -> Iterator[bytes]:
         _add_target(page, backend)
         yield b""
     for name in FAMILIES:
-        yield page.family(name)
+        yield from page.family(name)
 
 
 class _Page:
@@ -92,11 +93,14 @@ class _Page:
         ]
         lines.append(f"{name}_sum{{{labels}}} {total!r}\n{name}_count{{{labels}}} {counts[-1]}\n")
 
-    def family(self, name: str) -> bytes:
+    def family(self, name: str) -> Iterator[bytes]:
         """The metric with its help and type; nothing where it has no sample."""
         lines = self._lines[name]
-        kind, what = FAMILIES[name]
-        return f"# HELP {name} {what}\n# TYPE {name} {kind}\n{''.join(lines)}".encode() if lines else b""
+        if lines:
+            kind, what = FAMILIES[name]
+            yield f"# HELP {name} {what}\n# TYPE {name} {kind}\n".encode()
+        for start in range(0, len(lines), _LINES):
+            yield "".join(lines[start : start + _LINES]).encode()
 
 
 _BOUNDS = [f"{bound:g}" if bound < inf else "+Inf" for bound in BUCKETS]

@@ -13,9 +13,7 @@ from .forward import forwarded_head
 from .phases import STREAMING, TUNNEL
 
 if TYPE_CHECKING:
-    from .backend import Backend
-    from .client import Client
-    from .head import RequestHead, ResponseHead
+    from .head import ResponseHead
 
 __all__ = ["Relayed"]
 
@@ -23,11 +21,7 @@ __all__ = ["Relayed"]
 class Relayed(Exchange):
     """A request whose answer is passed on as it comes. Success is settled at its head; a later break is another matter."""
 
-    __slots__ = ("rechunk",)
-
-    def __init__(self, client: Client, request: RequestHead, backend: Backend, path: bytes, now: float) -> None:
-        super().__init__(client, request, backend, path, now)
-        self.rechunk = False
+    rechunk = False
 
     def request_head(self, now: float) -> bytes:
         """The client's request head, as the target is to have it."""
@@ -37,7 +31,7 @@ class Relayed(Exchange):
             lines.append(b"Transfer-Encoding: chunked")
         if request.expect and not self.full:
             lines.append(b"Expect: 100-continue")
-        if request.upgrade:
+        if request.upgrade is not None:
             lines.append(b"Connection: upgrade\r\nUpgrade: " + request.upgrade)
         lines.append(b"\r\n")
         return b"\r\n".join(lines)
@@ -59,35 +53,39 @@ class Relayed(Exchange):
 
     def head(self, head: ResponseHead, body: bytes | memoryview, length: int | None) -> None:
         """The answer's head, and what came with it of a counted body."""
-        request = self.request
-        self.status = head.status
-        self._judge(head)
+        request, client, status = self.request, self.client, head.status
+        self.status = status
+        if status < 400 and head.code is None:
+            self.code = "0000"
+            self._settle(SUCCESS)
+        else:
+            self._judge(head)
         self.started = True
         self.phase = STREAMING
-        if not self._covers_body():
-            self.deadline = inf
         lines: list[bytes | memoryview] = [head.line, *head.lines]
-        if head.status == 204:
+        if status == 204:
             lines = [head.line, *(line for line in head.lines if line[:15].lower() != b"content-length:")]
         if length is None and not request.v11:
             self.keep = False
         elif length is None or (head.chunked and self.no_body(head) and request.v11):
             lines.append(b"Transfer-Encoding: chunked")
             self.rechunk = not head.chunked
-        self.keep = self.keep and self.full and not self.client.hub.draining
-        if not self.keep:
+        if not self.keep or not self.full or client.hub.draining:
+            self.keep = False
             lines.append(b"Connection: close")
         elif not request.v11:
             lines.append(b"Connection: keep-alive")
         lines.append(b"")
         if len(body) > HOLD:
             lines.append(b"")
-            self.client.write(b"\r\n".join(lines))
-            self.client.write(body)
+            client.write(b"\r\n".join(lines))
+            client.write(body)
         else:
             lines.append(body)
-            self.client.write(b"\r\n".join(lines))
+            client.write(b"\r\n".join(lines))
         if length is None or len(body) < length:
+            if not self._covers_body():
+                self.deadline = inf
             self.until = self.backend.clock() + self.backend.settings.body_gap
             self._arm()
 

@@ -164,10 +164,9 @@ class Hub:
     def open(self, client: Client, head: RequestHead, now: float) -> Exchange | TxRequest | None:
         """What takes the request from here; ``None`` when it has been answered already."""
         way = self.doors.way(head.target)
-        if way is not None and way.backend is not None:
-            return Relayed(client, head, way.backend, way.path, now)
         if way is not None:
-            return TxRequest(client, head, now)
+            backend, path = way
+            return TxRequest(client, head, now) if backend is None else Relayed(client, head, backend, path, now)
         if self.doors.health is not None and head.target.partition(b"?")[0] == self.doors.health:
             self._answer_health(client, head)
             return None

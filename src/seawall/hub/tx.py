@@ -125,7 +125,6 @@ def _target_of(body: bytes, hub: Hub) -> str:
 class TxExchange(Exchange):
     """A transaction with its target known. Attempt limit and budget cover the whole answer."""
 
-    __slots__ = ("answer", "answer_head", "text")
     whole = True
     text: bytes
     answer: bytearray

@@ -123,7 +123,8 @@ class Upstream(asyncio.Protocol):
         """The answer has ended: keep the connection if both sides may go on with it."""
         self.exchange = None
         if self.keep and not self.transport.is_closing():
-            self.resume()
+            if self.paused:
+                self.resume()
             self.reused = True
             self.backend.put_back(self, now)
         else:
