@@ -94,14 +94,17 @@ def test_a_latency_is_in_every_bucket_from_its_own_on(tmp_path: Path) -> None:
             for seconds in (0.0, 0.0009, 0.02, 0.6, 40.0, 4000.0):
                 hub.backends["T0"].count("0000", seconds)
             samples = page(hub)
-            counts = {dict(labels)["le"]: number for (name, labels), number in samples.items() if name.endswith("_bucket")}
+            counts = {dict(labels)["le"]: number for (name, labels), number in samples.items()
+                      if name.endswith("_bucket")}  # fmt: skip
             assert [float(bound) for bound in counts] == list(BUCKETS)
             assert counts.items() >= {"0.001": 2, "0.025": 3, "0.75": 4, "60": 5, "+Inf": 6}.items()
 
     run_async(test())
 
 
-@pytest.mark.parametrize("text", ['"', "\\", "\n", 'a"b\\n\\"', "\u0085\u2028\r\tü", "}", "{x=\"1\"} 5\nseawall_forged 1"])
+@pytest.mark.parametrize("text", [
+    '"', "\\", "\n", 'a"b\\n\\"', "\u0085\u2028\r\tü", "}", "{x=\"1\"} 5\nseawall_forged 1",
+])  # fmt: skip
 def test_a_code_made_up_by_a_target_stays_one_label(tmp_path: Path, text: str) -> None:
     async def test() -> None:
         async with admin_port(tmp_path) as (hub, _):

@@ -168,11 +168,8 @@ class AdminClient(asyncio.Protocol, Timed):
                 self._read_request()
 
     def _read_request(self) -> None:
-        limit = self.hub.settings.max_head
         try:
-            head = parse_request(self.buffer, limit)
-            if head is None and len(self.buffer) > limit:
-                raise BadHead(431, f"A request head has at most {limit} bytes.")
+            head = parse_request(self.buffer, self.hub.settings.max_head)
         except BadHead as bad:
             self._refuse(bad.status, bad.why)
             return
@@ -187,7 +184,8 @@ class AdminClient(asyncio.Protocol, Timed):
         if not head.host:
             self._refuse(400, "The request has no Host.")
         elif not self.door.meant_for_us(head.host):
-            self._refuse(421, f"The Host is neither a loopback name nor the address of this port, {self.door.name}.")
+            why = "The Host is neither a loopback name nor the address this port is bound to: ask for localhost."
+            self._refuse(421, why, title="not meant for this port")
         elif head.method not in (b"GET", b"HEAD"):
             detail = f"This port can only be read: GET or HEAD {', '.join(PATHS)}."
             self._problem(head, "E400", detail, _ALLOW, status=405, title="method not allowed")
@@ -221,9 +219,9 @@ class AdminClient(asyncio.Protocol, Timed):
             self._reply(head, 200, content_type, body)
 
     # -- answers
-    def _refuse(self, status: int, why: str) -> None:
+    def _refuse(self, status: int, why: str, **more: Any) -> None:
         """Answer what is not understood or not meant for us, and end."""
-        answer, body = problem(_CODES.get(status, "E400"), why, status=status, extra=_SAFE, close=True)
+        answer, body = problem(_CODES.get(status, "E400"), why, status=status, extra=_SAFE, close=True, **more)
         self._send(answer + body, False)
 
     def _problem(self, head: RequestHead, code: str, detail: str, extra: bytes = b"", **more: Any) -> None:

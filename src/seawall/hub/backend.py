@@ -109,11 +109,14 @@ class Backend:
 
     async def _connect(self, exchange: Exchange) -> None:
         try:
-            upstream = await self._open(await self._addresses())
-        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-            exchange.not_connected(_why(error))
-        else:
-            exchange.connected(upstream)
+            try:
+                upstream = await self._open(await self._addresses())
+            except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+                exchange.not_connected(_why(error))
+            else:
+                exchange.connected(upstream)
+        except Exception:
+            exchange.fault()
 
     async def _addresses(self) -> Addresses:
         known = self.resolver.addresses(self.clock())

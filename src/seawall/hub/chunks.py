@@ -10,10 +10,11 @@ import re
 
 __all__ = ["BadChunk", "ChunkedBody", "Dechunker"]
 
-LINE_LIMIT = 8192  # bytes in a size line, extensions included; nobody sends extensions, so this is generous
+LINE_LIMIT = 8192  # bytes in a size line, extensions included; those that sign each chunk need about a hundred
 TRAILER_LIMIT = 16384  # bytes in all trailers
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n")
-_TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n")
+_TRAILER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t\x20-\x7e\x80-\xff]*\r\n")
+_NOT_IN_TRAILERS = frozenset((b"content-length", b"transfer-encoding", b"host"))  # RFC 9110 6.5.1
 
 
 class BadChunk(Exception):
@@ -36,11 +37,13 @@ class ChunkedBody:
         """Follow ``data``.
 
         Returns:
-            How many of its bytes belong to this body: all, unless it is :attr:`done`.
+            How many of its bytes belong to this body: all, unless it is :attr:`done`; then none of what follows.
 
         Raises:
             BadChunk: It is no chunked body.
         """
+        if self.done:
+            return 0
         at, size = 0, len(data)
         while at < size:
             if self._left:
@@ -90,8 +93,11 @@ class ChunkedBody:
         self._trailers += len(line)
         if self._trailers > TRAILER_LIMIT:
             raise BadChunk(f"the trailers are longer than {TRAILER_LIMIT} bytes")
-        if not _TRAILER.fullmatch(line):
+        match = _TRAILER.fullmatch(line)
+        if match is None:
             raise BadChunk("a trailer line is no header")
+        if match[1].lower() in _NOT_IN_TRAILERS:
+            raise BadChunk("a trailer says how to read the message it stands behind")
 
     def _check_length(self, length: int) -> None:
         if length > LINE_LIMIT:

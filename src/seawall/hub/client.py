@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import struct
 from typing import TYPE_CHECKING, Any
 
+from ..outcome import CUT
 from .answers import problem
 from .chunks import BadChunk, ChunkedBody
 from .exchange import Exchange
@@ -18,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+log = logging.getLogger("seawall.hub")
 HEAD, COUNTED, CHUNKED, WAIT, TUNNEL, LINGER, CLOSED = range(7)
 LINGER_SECONDS = 2.0  # how long what a client still sends is thrown away, so that our last answer is not lost to a reset
+GRACE = 0.25  # s for a client that has closed its side: one that left is held a place for, one in a script gets its answer
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s
 AHEAD = 65536  # bytes a client may send ahead of the answer it waits for
 _CODES = {431: "E431", 413: "E413", 408: "E408"}
 
@@ -63,9 +69,20 @@ class Client(asyncio.Protocol, Timed):
             exchange.client_gone()
 
     def eof_received(self) -> bool:
-        """The client will send no more. One that waits for an answer with its side closed still gets it."""
+        """The client sends no more. It may have left, or wait for its answer with its side closed: it gets a moment."""
         self.half_closed = True
-        return self.exchange is not None and self.state == WAIT
+        if self.state == TUNNEL and isinstance(self.exchange, Exchange) and self.exchange.upstream is not None:
+            if not self.exchange.upstream.end_writing():
+                self.exchange.end_of_answer(False)
+            return True
+        if self.exchange is None or self.state != WAIT:
+            return False
+        self.hub.loop.call_later(GRACE, self._left, self.exchange)
+        return True
+
+    def _left(self, exchange: Exchange | TxRequest) -> None:
+        if self.exchange is exchange and not exchange.started:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request, or of several."""
@@ -76,7 +93,10 @@ class Client(asyncio.Protocol, Timed):
                 self.buffer = b""
             self._read_requests(data)
         elif state in (COUNTED, CHUNKED):
-            self._on_body(data)
+            try:
+                self._on_body(data)
+            except Exception:
+                self._fault()
         elif state == WAIT:
             self.buffer += data
             if len(self.buffer) > AHEAD:
@@ -95,17 +115,28 @@ class Client(asyncio.Protocol, Timed):
         self.blocked = False
         if self.exchange is not None and self.exchange.upstream is not None:
             self.exchange.upstream.resume()
+        elif self.state == HEAD:
+            self._go_on()
 
     # -- requests
     def _read_requests(self, data: bytes) -> None:
-        """Take one request after another out of ``data``. A loop: answers given at once do not nest."""
-        if self.busy:
+        """Take one request after another out of ``data``. A loop: answers given at once do not nest.
+
+        Who asks and asks and reads no answer is asked to wait, or the answers would pile up here.
+        """
+        if self.blocked:
             self.buffer = data
+            self.pause()
             return
         self.busy = True
         try:
             while data and self._on_head(data):
+                if self.blocked:
+                    self.pause()
+                    break
                 data, self.buffer = self.buffer, b""
+        except Exception:
+            self._fault()
         finally:
             self.busy = False
 
@@ -184,14 +215,20 @@ class Client(asyncio.Protocol, Timed):
 
     def refuse(self, code: str, why: str, status: int | None = None) -> None:
         """Answer what cannot be understood, and end: what follows cannot be told apart any more."""
-        exchange, self.exchange = self.exchange, None
+        if self.exchange is not None:
+            self.exchange.fail(code, why, CUT)
+            return
         head, body = problem(code, why, status=status, close=True)
         self.state = LINGER
-        if exchange is None or not exchange.started:
-            self.hub.count_refused(code)
-            self.reply(head, body, False)
-        if exchange is not None:
-            exchange.client_gone()
+        self.hub.count_refused(code)
+        self.reply(head, body, False)
+
+    def _fault(self) -> None:
+        if self.exchange is not None:
+            self.exchange.fault()
+        elif self.state not in (LINGER, CLOSED):
+            log.exception("a client met a fault of the hub itself")
+            self.refuse("E999", "the hub made a mistake; its log says where")
 
     # -- for the exchange
     def set_due(self, due: float) -> None:
@@ -230,15 +267,23 @@ class Client(asyncio.Protocol, Timed):
         self.due = due = hub.now() + hub.settings.idle_timeout
         if due * RATE < self.armed:
             hub.wheel.set(self, due)
+        if (self.buffer or self.paused) and not self.blocked:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Take up what came while an answer was on its way."""
         if self.paused:
             self.resume()
         if self.buffer and not self.busy:
             data, self.buffer = self.buffer, b""
             self._read_requests(data)
+            if self.half_closed and not self.blocked and self.state in (HEAD, COUNTED, CHUNKED):
+                self.transport.close()  # the rest of this request will never come
 
     def tunnel(self) -> None:
         """The protocol has been switched."""
         self.state = TUNNEL
+        self.resume()
         if self.buffer:
             data, self.buffer = self.buffer, b""
             self._through_tunnel(data)
@@ -247,12 +292,21 @@ class Client(asyncio.Protocol, Timed):
         if isinstance(self.exchange, Exchange):
             self.exchange.through_tunnel(data)
 
-    def cut(self) -> None:
-        """Close without a proper end: the answer must not look complete."""
+    def end_writing(self) -> bool:
+        """Say in a tunnel that the target says no more; ``False`` where nothing is left open then."""
+        if self.half_closed:
+            return False
+        self.transport.write_eof()
+        return True
+
+    def cut(self, *, by_reset: bool) -> None:
+        """Close in the middle of an answer. One that lasts until the connection ends looks whole but for a reset."""
         self.exchange = None
         if self.state != CLOSED:
             self.state = LINGER
             self.hub.wheel.drop(self)
+            if by_reset:
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self.transport.abort()
 
     def idle(self) -> bool:
@@ -271,24 +325,33 @@ class Client(asyncio.Protocol, Timed):
 
     def _close(self) -> None:
         """Close after an answer. While the client may still be sending, only our side, and what comes is thrown away."""
-        if self.state == WAIT and not self.buffer:
-            self.state = LINGER
-            self.hub.wheel.drop(self)
-            self.transport.close()
-            return
+        said_all = self.half_closed or (self.state == WAIT and not self.buffer)
         self.state = LINGER
         self.buffer = b""
-        self.resume()
-        if self.transport.can_write_eof() and not self.transport.is_closing():
-            self.transport.write_eof()
-        self.set_due(self.hub.now() + LINGER_SECONDS)
+        if said_all:
+            self.transport.close()
+        else:
+            self.resume()
+            if not self.transport.is_closing():
+                self.transport.write_eof()
+        self._linger()
+
+    def _linger(self) -> None:
+        """Leave time to read the rest of the answer; the time starts anew as long as some of it is read."""
+        self.left = self.transport.get_write_buffer_size()
+        self.set_due(self.hub.now() + (self.hub.settings.body_gap if self.left else LINGER_SECONDS))
 
     # -- time
     def on_due(self, now: float) -> None:
         """A limit may have passed: of the exchange, of a head on its way in, of an idle client."""
         if self.exchange is not None:
-            self.exchange.on_due(now)
-        elif self.state == HEAD and self.buffer:
+            try:
+                self.exchange.on_due(now)
+            except Exception:
+                self._fault()
+        elif self.state == HEAD and self.buffer and not self.blocked:
             self.refuse("E408", f"no whole request head within {self.hub.settings.head_timeout:g} s")
-        elif self.state in (HEAD, LINGER):
-            self.transport.close()
+        elif self.state == LINGER and 0 < self.transport.get_write_buffer_size() < self.left:
+            self._linger()
+        else:
+            self.transport.abort()  # close() would wait for ever for a client that does not read

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 from ..outcome import DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome
 
-__all__ = ["ANY", "Judge", "code_of_status"]
+__all__ = ["ANY", "Judge", "code_of_status", "readable"]
 
 ANY = "any"
 """``--failures any``: everything but ``0000`` is a failure."""
@@ -20,6 +20,12 @@ def code_of_status(status: int) -> str:
     if status >= 500:
         return "E500"
     return f"B{status}" if status >= 400 else "0000"
+
+
+def readable(code: object) -> str:
+    """A code that came from outside, as far as it can stand in a header and a label."""
+    text = str(code)[:32]
+    return text if text.isascii() and text.isprintable() and text else "_unreadable"
 
 
 class Judge:

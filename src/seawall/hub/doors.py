@@ -40,6 +40,6 @@ class Doors:
             if backend is not None:
                 return backend, backend.base + b"/" + mark + query
         default = self._default
-        if default is None:
+        if default is None or (self.health is not None and target.partition(b"?")[0] == self.health):
             return None
         return default, default.base + target if target != b"*" else target

@@ -5,6 +5,7 @@ An exchange has no timer of its own. Its limits are kept by the connection of it
 
 from __future__ import annotations
 
+import logging
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from . import limits
 from .answers import problem
 from .budget import shortened
 from .ghost import Ghost
+from .passing import Passing
 from .phases import CONNECTING, DONE, QUEUED, RECEIVING, SENDING, WAITING
 from .wheel import RATE
 
@@ -24,19 +26,19 @@ if TYPE_CHECKING:
     from ..policies.slots import Slots, Ticket
     from ..policies.states import Token
     from .backend import Backend
-    from .chunks import ChunkedBody, Dechunker
     from .client import Client
-    from .head import RequestHead, ResponseHead
+    from .head import RequestHead
     from .upstream import Upstream
 
 __all__ = ["Exchange"]
 
+log = logging.getLogger("seawall.hub")
 HOLD = 16384  # bytes of body that are waited for before a place is taken
 HIGH = 262144  # bytes of body collected before the client is told to wait
 REPLAYABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 
-class Exchange:
+class Exchange(Passing):
     """One request to one target. What the answer is passed on as is the matter of its door; see the subclasses."""
 
     # Where it begins. These stand in the class, so that an exchange pays only for what happens to it.
@@ -45,7 +47,8 @@ class Exchange:
     whole = False  # whether budget and attempt limit cover the body too
     defaulted = True  # the budget is the hub's own, not one the client has sent
     full = started = replayed = counted = False
-    size = status = 0
+    asking = False  # the client waits for a 100 of the target before it sends the body
+    size = status = interims = 0
     code = ""
     pieces: list[bytes] | None = None
     held: Slots | None = None
@@ -72,7 +75,8 @@ class Exchange:
 
     def receive(self, piece: bytes, now: float) -> None:
         """A piece of the request's body."""
-        if self.phase == SENDING and self.upstream is not None:
+        if self.upstream is not None:  # even where it answers already: it may do so piece by piece
+            self.asking = False
             self.until = now + self.client.hub.settings.body_gap
             self.upstream.write(piece)
             return
@@ -93,6 +97,8 @@ class Exchange:
         if self.phase == RECEIVING:
             self.start(now)
         elif self.phase == SENDING:
+            if self.deadline == inf:
+                self.deadline = now + self.backend.budget
             self._await_answer(now)
 
     # -- admission
@@ -130,7 +136,10 @@ class Exchange:
         if self.phase == QUEUED and self.ticket is not None:
             self.ticket.left = True
             self.ticket = None
-            self._admitted(self.backend.clock())
+            try:
+                self._admitted(self.backend.clock())
+            except Exception:
+                self.fault()
 
     def _admitted(self, now: float) -> None:
         backend = self.backend
@@ -171,60 +180,29 @@ class Exchange:
         self.upstream = upstream
         self.sent_at = now
         pieces, self.pieces = self.pieces, None
-        upstream.begin(self, self.request_head(now), pieces)
         if self.full:
+            upstream.begin(self, self.request_head(now), pieces)
             self._await_answer(now)
         else:
-            self.phase = SENDING
-            self.until = now + self.client.hub.settings.body_gap
-            self.client.resume()
-            self._arm()
+            self._send_as_it_comes(upstream, pieces, now)
+
+    def _send_as_it_comes(self, upstream: Upstream, pieces: list[bytes] | None, now: float) -> None:
+        settings = self.backend.settings
+        self.phase = SENDING
+        self.asking = self.request.expect and not pieces
+        self.until = now + (settings.read if self.asking else self.client.hub.settings.body_gap)
+        self.client.resume()  # before the target says through begin() that it takes no more for now
+        upstream.begin(self, self.request_head(now), pieces)
+        if self.defaulted and settings.budget_scope != "all":
+            self.deadline = inf  # the time to send a long body is the client's own; see complete()
+        self._arm()
 
     def _await_answer(self, now: float) -> None:
         backend = self.backend
         self.phase = WAITING
-        if self.size > HOLD and self.defaulted and not self.whole:
-            self.deadline = now + backend.budget  # the time to send a long body was the client's own
         self.attempt_ends = now + backend.attempt_limit
         self.until = now + backend.settings.read
         self._arm()
-
-    # -- what each door makes of it
-    def request_head(self, now: float) -> bytes:
-        """What the target is sent first, with what is left of the budget at this moment."""
-        raise NotImplementedError
-
-    def interim(self, head: ResponseHead) -> None:
-        """A 1xx that is not the answer."""
-        raise NotImplementedError
-
-    def no_body(self, head: ResponseHead) -> bool:
-        """Whether the answer ends with its head."""
-        raise NotImplementedError
-
-    def chunk_reader(self) -> ChunkedBody | Dechunker:
-        """What follows a chunked answer."""
-        raise NotImplementedError
-
-    def head(self, head: ResponseHead, body: bytes | memoryview, length: int | None) -> None:
-        """The answer's head, and what came with it of a counted body of ``length`` bytes."""
-        raise NotImplementedError
-
-    def body(self, data: bytes) -> None:
-        """A piece of the answer's body."""
-        raise NotImplementedError
-
-    def ended(self) -> None:
-        """The answer has ended as it should."""
-        raise NotImplementedError
-
-    def switched(self, head: ResponseHead, rest: bytes) -> None:
-        """101: the protocol has been switched, or the target thinks so."""
-        raise NotImplementedError
-
-    def tunnel_ended(self) -> None:
-        """The target closed the tunnel."""
-        raise NotImplementedError
 
     # -- the answer comes back: what is common to both doors
     def through_tunnel(self, data: bytes) -> None:
@@ -234,8 +212,13 @@ class Exchange:
             self.upstream.write(data)
 
     def heard(self) -> None:
-        """The target has said something that is no whole head yet."""
-        self.until = min(self.backend.clock() + self.backend.settings.read, self.attempt_ends)
+        """The target has said something that is no whole head yet. Where the body is not in, the client's pace counts."""
+        now = self.backend.clock()
+        if self.phase == SENDING:
+            self.asking = False
+            self.until = now + self.client.hub.settings.body_gap
+        else:
+            self.until = min(now + self.backend.settings.read, self.attempt_ends)
         self._arm()
 
     def end_of_answer(self, keep: bool) -> None:
@@ -253,7 +236,7 @@ class Exchange:
     def broken(self, why: str) -> None:
         """The target broke off, or what came is not HTTP."""
         upstream = self.upstream
-        reused = upstream is not None and upstream.reused and not upstream.buffer and not self.started
+        reused = upstream is not None and upstream.reused
         if reused and self.phase == WAITING and self._replay():
             return
         more = {} if self.started else {"maybe_executed": True}
@@ -289,8 +272,7 @@ class Exchange:
     # -- ends that are none of the good ones
     def attempt_failed(self, code: str, detail: str, outcome: Outcome | None = None, **more: Any) -> None:
         """The attempt ended without a whole answer; ``outcome`` where it is not what the code says."""
-        if outcome is None:
-            outcome = self.backend.judge(code)
+        outcome = outcome or self.backend.judge(code)
         if self.token is None and outcome is FAILURE:  # settled at the head: what came after is a failure of its own
             self.backend.breaker.record_failure(code)
         self.fail(code, detail, outcome, **more)
@@ -308,40 +290,44 @@ class Exchange:
         self.drop_upstream()
         self._finish(code, self.backend.clock())
         if started:
-            client.cut()
+            client.cut(by_reset=not self.request.v11)
         else:
             self._reply(client, code, detail, retry_after, more)
 
     def _reply(
         self, client: Client | Ghost, code: str, detail: str, retry_after: float | None, more: dict[str, Any]
     ) -> None:
-        keep = self.keep and self.full and not client.hub.draining
+        keep = self.keep and self.full and self.request.v11 and not client.hub.draining
         request, name = self.request, self.backend.name
         head, body = problem(
             code, detail, target=name, retry_after=retry_after, request_id=request.request_id, close=not keep, **more
         )
         client.reply(head, b"" if request.method == b"HEAD" else body, keep)
 
+    def fault(self) -> None:
+        """A fault of the hub's own is being handled: it ends this exchange, and says nothing about the target."""
+        log.exception("a request to %s met a fault of the hub itself", self.backend.name)
+        self.fail("E999", "the hub made a mistake; its log says where")
+
     def client_gone(self) -> None:
-        """Nobody waits for the answer any more: the client has left, or sent what cannot be understood."""
-        if self.phase == DONE:
-            return
+        """Nobody waits for the answer any more."""
         if self.phase in (CONNECTING, WAITING) and self.full and type(self.token) is Trial:
             self.go_on_alone("C499", "")
-            return
-        self._settle(CUT, "C499")
-        self.drop_upstream()
-        self._finish("C499", self.backend.clock())
+        elif self.phase != DONE:
+            self._settle(CUT, "C499")
+            self.drop_upstream()
+            self._finish("C499", self.backend.clock())
 
     def go_on_alone(self, code: str, detail: str) -> None:
         """A trial runs on when its caller has left: it is the breaker's question, and its answer is worth waiting for."""
         client = self.client
+        self.status = CODES[code].status if code in CODES else 0
         self.count(code, self.backend.clock())
         self.client = Ghost(client.hub, self)
         self.deadline = inf
         self._arm()
         client.exchange = None
-        if code != "C499":
+        if self.status:
             self._reply(client, code, detail, None, {})
 
     # -- giving back

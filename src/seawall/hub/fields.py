@@ -16,7 +16,7 @@ _NAME_KEPT = 64
 
 END = b"\r\n\r\n"
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_SEEN = bytes(byte if byte == 9 or 32 <= byte != 127 else 0 for byte in range(256))  # control characters become NUL
+_SEEN = bytes(byte if byte == 9 or 32 <= byte != 127 else 32 for byte in range(256))  # controls become spaces
 _OPTIONS = frozenset((b"close", b"keep-alive", b"upgrade", b""))
 
 # What a header name means, and where its value stands in what read() gives. PLAIN is the only false one; those from
@@ -137,7 +137,8 @@ def framing(length: bytes | None, coding: bytes | None, v11: bool, names: Names)
     if not v11:
         names.refuse("Transfer-Encoding does not exist in HTTP/1.0.")
     if coding.lower() != b"chunked":
-        raise BadHead(501 if names.status == 400 else names.status, "The only transfer coding understood is chunked, once.")
+        status = 501 if names.status == 400 else names.status
+        raise BadHead(status, "The only transfer coding understood is chunked, once.")
     return None, True
 
 

@@ -33,8 +33,12 @@ class Ghost(Timed):
 
     def on_due(self, now: float) -> None:
         """A limit of the exchange may have passed."""
-        if self.exchange is not None:
-            self.exchange.on_due(now)
+        exchange = self.exchange
+        if exchange is not None:
+            try:
+                exchange.on_due(now)
+            except Exception:
+                exchange.fault()
 
     def write(self, data: bytes | memoryview) -> None:
         """Nobody reads it."""
@@ -47,8 +51,13 @@ class Ghost(Timed):
 
     def tunnel(self) -> None:
         """Nobody is there to talk through it: end it."""
+        self.enough()
+
+    def enough(self) -> None:
+        """What the trial was to find out is known, and nobody reads the rest."""
         if self.exchange is not None:
             self.exchange.client_gone()
+        self.over(False)
 
     def over(self, keep: bool) -> None:
         """The exchange has ended."""
@@ -59,6 +68,10 @@ class Ghost(Timed):
         """The exchange has ended with an answer of the hub."""
         self.over(False)
 
-    def cut(self) -> None:
+    def end_writing(self) -> bool:
+        """Nobody reads it."""
+        return False
+
+    def cut(self, *, by_reset: bool) -> None:
         """The exchange has ended badly."""
         self.over(False)

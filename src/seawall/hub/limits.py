@@ -23,7 +23,6 @@ def budget_over(exchange: Exchange, now: float) -> None:
         exchange.fail("E906", f"{detail} {WHERE[exchange.phase]} {exchange.backend.name}", CUT)
 
 
-
 def too_long(exchange: Exchange, now: float) -> None:
     """The limit of the present phase has passed. Whose fault that is depends on who was to act."""
     backend, phase = exchange.backend, exchange.phase
@@ -33,7 +32,7 @@ def too_long(exchange: Exchange, now: float) -> None:
         exchange.fail("E905", f"{backend.name} had no place free within {settings.max_wait:g} s")
     elif phase == CONNECTING:
         exchange.attempt_failed("E901", f"could not connect to {backend.name} within {settings.connect:g} s")
-    elif phase == WAITING:
+    elif phase == WAITING or exchange.asking:
         waited = now - exchange.sent_at
         exchange.attempt_failed("E902", f"{backend.name} gave no answer within {waited:.3g} s", maybe_executed=True)
     elif phase == TUNNEL:
@@ -42,7 +41,7 @@ def too_long(exchange: Exchange, now: float) -> None:
     elif phase == STREAMING and exchange.client.blocked:
         client = exchange.client
         exchange.client_gone()
-        client.cut()
+        client.cut(by_reset=not exchange.request.v11)
     elif phase == STREAMING or exchange.client.paused:
         gap = f"for {settings.body_gap:g} s"
         what = "sent no more of its answer" if phase == STREAMING else "took no more of the request"

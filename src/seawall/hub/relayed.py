@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..outcome import SUCCESS
 from .chunks import ChunkedBody, Dechunker
-from .codes import code_of_status
+from .codes import code_of_status, readable
 from .exchange import HOLD, Exchange
 from .forward import forwarded_head
+from .ghost import Ghost
 from .phases import STREAMING, TUNNEL
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ class Relayed(Exchange):
         self.started = True
         self.phase = STREAMING
         lines: list[bytes | memoryview] = [head.line, *head.lines]
-        if status == 204:
+        if status == 204:  # has neither length nor coding: RFC 9110 8.6, RFC 9112 6.1
             lines = [head.line, *(line for line in head.lines if line[:15].lower() != b"content-length:")]
-        if length is None and not request.v11:
+        elif length is None and not request.v11:
             self.keep = False
         elif length is None or (head.chunked and self.no_body(head) and request.v11):
             lines.append(b"Transfer-Encoding: chunked")
@@ -84,6 +85,9 @@ class Relayed(Exchange):
             lines.append(body)
             client.write(b"\r\n".join(lines))
         if length is None or len(body) < length:
+            if isinstance(client, Ghost):
+                client.enough()
+                return
             if not self._covers_body():
                 self.deadline = inf
             self.until = self.backend.clock() + self.backend.settings.body_gap
@@ -91,7 +95,7 @@ class Relayed(Exchange):
 
     def _judge(self, head: ResponseHead) -> None:
         if head.code is not None:  # a hub further on has answered: whatever it says, that hub is alive
-            self.code = head.code.decode("latin-1")
+            self.code = readable(head.code.decode("latin-1"))
             self._settle(SUCCESS)
         else:
             self.code = code_of_status(head.status)

@@ -103,7 +103,7 @@ class Hub:
         cut = [client for client in self.clients if client.exchange is not None]
         for client in cut:
             exchange = client.exchange
-            if isinstance(exchange, Exchange) and client.state != TUNNEL:
+            if exchange is not None and client.state != TUNNEL:
                 exchange.fail("E908", "the hub is draining and waits no longer")
         await asyncio.sleep(0)
         return len(cut)

@@ -7,12 +7,13 @@ passed on, either way, is the original bytes.
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
-from ..outcome import CODES, SUCCESS
+from ..outcome import CODES, DISCARDED, SUCCESS, Outcome
 from .answers import CONTINUE, head_of, problem
 from .chunks import Dechunker
-from .codes import code_of_status
+from .codes import code_of_status, readable
 from .exchange import Exchange
 from .forward import forwarded_head
 
@@ -23,21 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = ["TxExchange", "TxRequest"]
 
+log = logging.getLogger("seawall.hub")
 LONGEST_ANSWER = 8 * 1024 * 1024  # bytes of a target's answer; read whole, so it must have an end
 JSON = b"application/json"
 _DROPPED = (b"content-type:", b"content-length:", b"accept-encoding:")  # we know it is JSON, and must read the answer
+_OURS = b"Content-Type: application/json\r\nAccept-Encoding: identity\r\nContent-Length: %d\r\n\r\n"
 
 
-class _Duplicate(ValueError):
-    """A key stands twice in one object."""
+class _Twice(dict[str, Any]):
+    """An object in which ``target`` stands twice. Only of the outermost one does it matter."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        if names.count("target") > 1:
-            raise _Duplicate("the key \"target\" stands twice in the body: which one is meant cannot be told")
+    if len(members) != len(pairs) and [name for name, _ in pairs].count("target") > 1:
+        return _Twice(members)
     return members
 
 
@@ -56,22 +57,23 @@ class TxRequest:
 
     def expected(self, now: float) -> None:
         """The client waits to be asked for the body."""
-        self.client.write(CONTINUE)
+        if self.request.method != b"POST":
+            self._refuse_method(keep=False)
+        elif not self._too_large(self.request.length or 0):
+            self.client.write(CONTINUE)
 
     def receive(self, piece: bytes, now: float) -> None:
         """A piece of the body."""
         self.body += self.dechunker.feed(piece) if self.dechunker is not None else piece
         self.until = self.deadline = now + self.client.hub.settings.body_gap
         self.client.set_due(self.until)
-        most = self.client.hub.settings.max_body_tx
-        if len(self.body) > most:
-            self._refuse("E413", f"a transaction has at most {most} bytes", keep=False)
+        self._too_large(max(len(self.body), self.request.length or 0))
 
     def complete(self, now: float) -> None:
         """The body is in: find the target, and go on as an exchange with it."""
         hub = self.client.hub
         if self.request.method != b"POST":
-            self._refuse("E400", "a transaction is a POST", status=405, extra=b"Allow: POST\r\n")
+            self._refuse_method(keep=True)
             return
         try:
             name = _target_of(bytes(self.body), hub)
@@ -94,28 +96,46 @@ class TxRequest:
             self.client.set_due(self.until)
         else:
             gap = self.client.hub.settings.body_gap
-            self._refuse("E408", f"no more of the body within {gap:g} s", keep=False)
+            self.fail("E408", f"no more of the body within {gap:g} s")
 
     def client_gone(self) -> None:
         """Nothing has been begun for it."""
         self.client.hub.count_refused("C499")
 
+    def fail(self, code: str, detail: str, outcome: Outcome = DISCARDED) -> None:
+        """End with an answer of the hub's own, and the connection with it: the rest of the body is not waited for."""
+        self._refuse(code, detail, keep=False)
+
+    def fault(self) -> None:
+        """A fault of the hub's own is being handled."""
+        log.exception("a transaction met a fault of the hub itself")
+        self.fail("E999", "the hub made a mistake; its log says where")
+
+    def _too_large(self, size: int) -> bool:
+        most = self.client.hub.settings.max_body_tx
+        if size > most:
+            self.fail("E413", f"a transaction has at most {most} bytes")
+        return size > most
+
+    def _refuse_method(self, keep: bool) -> None:
+        self._refuse("E400", "a transaction is a POST", keep=keep, status=405, extra=b"Allow: POST\r\n")
+
     def _refuse(self, code: str, detail: str, *, keep: bool = True, **more: Any) -> None:
         self.client.hub.count_refused(code)
         keep = keep and self.request.keep_alive and not self.client.hub.draining
         head, body = problem(code, detail, request_id=self.request.request_id, close=not keep, **more)
-        self.client.reply(head, body, keep)
+        self.client.reply(head, b"" if self.request.method == b"HEAD" else body, keep)
 
 
 def _target_of(body: bytes, hub: Hub) -> str:
     try:
-        members = json.loads(body, object_pairs_hook=_once)
-    except _Duplicate:
-        raise
+        members = json.loads(body, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the body is not JSON: {str(error)[:200]}") from None
     if not isinstance(members, dict):
         raise ValueError('the body is not a JSON object: {"target": "NAME", ...} is expected')
+    if isinstance(members, _Twice):
+        raise ValueError('the key "target" stands twice in the body: which one is meant cannot be told')
     name = members.get("target", hub.settings.default)
     if not isinstance(name, str):
         raise ValueError(f'the body names no target: {{"target": NAME}} with one of {", ".join(hub.backends)}')
@@ -136,7 +156,7 @@ class TxExchange(Exchange):
         request = self.request
         request.upgrade = None
         lines = forwarded_head(self, now, [line for line in request.lines if not line.lower().startswith(_DROPPED)])
-        lines.append(b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(self.text))
+        lines.append(_OURS % len(self.text))
         return b"\r\n".join(lines) + self.text
 
     # -- back
@@ -176,19 +196,19 @@ class TxExchange(Exchange):
             self._settle(self.backend.judge(code), code)
         self.code = code
         self.keep = self.keep and not self.client.hub.draining
-        extra = b"X-Seawall-Code: %b\r\n" % code.encode("latin-1", "replace")
+        extra = b"X-Seawall-Code: %b\r\n" % code.encode()
         if self.request.request_id is not None:
             extra += b"X-Request-Id: %b\r\n" % self.request.request_id
         if self.answer_head.retry_after is not None:
             extra += b"Retry-After: %b\r\n" % self.answer_head.retry_after
-        content_type = JSON if code in ("0000",) or not code.startswith("E") else b"application/problem+json"
+        content_type = JSON if status < 400 else b"application/problem+json"
         self.client.write(head_of(status, len(body), content_type, extra, close=not self.keep) + body)
         self.end_of_answer(self.keep)
 
     def _read_answer(self) -> tuple[str, int, bytes]:
         head, raw = self.answer_head, bytes(self.answer)
         if head.code is not None:
-            return head.code.decode("latin-1"), head.status, raw
+            return readable(head.code.decode("latin-1")), head.status if raw or head.status >= 400 else 200, raw
         if head.status >= 300:
             code = code_of_status(head.status)
             status = CODES["E500"].status if head.status < 400 or head.status >= 500 else 200
@@ -204,14 +224,8 @@ class TxExchange(Exchange):
             wrapped = {"code": "0000", "target": self.backend.name, "answer": answer}
             return "0000", 200, json.dumps(wrapped).encode() + b"\n"
         if "code" in answer:
-            return _code(answer["code"]), 200, raw
+            return readable(answer["code"]), 200, raw
         return "0000", 200, b'{"code": "0000"' + (b", " if answer else b"") + raw.lstrip()[1:].lstrip()
-
-
-def _code(value: object) -> str:
-    """A target's own code, as far as it can stand in a header and a label."""
-    text = str(value)[:32]
-    return text if text.isascii() and text.isprintable() and text else "_unreadable"
 
 
 def _shown(raw: bytes) -> object:
@@ -219,5 +233,3 @@ def _shown(raw: bytes) -> object:
         return json.loads(raw)
     except (ValueError, RecursionError):
         return raw.decode("utf-8", "replace")
-
-

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Upstream"]
 
 HEAD, COUNTED, CHUNKED, TO_THE_END, TUNNEL = range(5)
+MOST_INTERIMS = 1000  # 1xx before an answer; a thousand in a packet would otherwise keep the loop busy
 SPLIT = 16384  # bytes; a longer piece of a body is written by itself, since joining it to the head would copy it
 
 
@@ -23,8 +24,8 @@ class Upstream(asyncio.Protocol):
     """One connection to a target, idle in its backend's stack or at work for one exchange."""
 
     __slots__ = (
-        "backend", "buffer", "chunks", "exchange", "idle_until", "keep", "left", "paused", "reused", "state", "transport",
-        "write",
+        "backend", "buffer", "chunks", "exchange", "half_closed", "idle_until", "keep", "left", "paused", "reused", "state",
+        "transport", "write",
     )  # fmt: skip
     transport: asyncio.Transport
     chunks: ChunkedBody | Dechunker
@@ -35,7 +36,7 @@ class Upstream(asyncio.Protocol):
         self.buffer = b""
         self.state = HEAD
         self.left = 0
-        self.keep = self.reused = self.paused = False
+        self.keep = self.reused = self.paused = self.half_closed = False
         self.idle_until = inf
 
     # -- what asyncio calls
@@ -60,8 +61,9 @@ class Upstream(asyncio.Protocol):
                             else "the target closed the connection without an answer")  # fmt: skip
 
     def eof_received(self) -> bool:
-        """The target says no more: a whole answer, or a broken one; either way the connection ends."""
-        return False
+        """The target says no more: a whole answer, or a broken one. Only in a tunnel the other way stays open."""
+        self.half_closed = True
+        return self.state == TUNNEL and self.exchange is not None and self.exchange.client.end_writing()
 
     def data_received(self, data: bytes) -> None:
         """A piece of an answer."""
@@ -70,17 +72,21 @@ class Upstream(asyncio.Protocol):
             self.transport.abort()  # nobody asked: what comes unasked could be taken for the next answer
             return
         state = self.state
-        if state == HEAD:
-            if self.buffer:
-                data = self.buffer + data
-                self.buffer = b""
-            self._on_head(exchange, data)
-        elif state == COUNTED:
-            self._on_counted(exchange, data)
-        elif state == CHUNKED:
-            self._on_chunks(exchange, data)
-        else:
-            exchange.body(data)
+        try:
+            if state == HEAD:
+                self.reused = False  # whatever happens from here on, it happens to an answer that has begun
+                if self.buffer:
+                    data = self.buffer + data
+                    self.buffer = b""
+                self._on_head(exchange, data)
+            elif state == COUNTED:
+                self._on_counted(exchange, data)
+            elif state == CHUNKED:
+                self._on_chunks(exchange, data)
+            else:
+                exchange.body(data)
+        except Exception:
+            exchange.fault()
 
     def pause_writing(self) -> None:
         """The target reads too slowly: take no more from the client."""
@@ -97,10 +103,19 @@ class Upstream(asyncio.Protocol):
         """Send a request: its head, and what has come of its body so far."""
         self.exchange = exchange
         self.state = HEAD
-        if pieces:
-            self.transport.writelines([head, *pieces])
-        else:
+        if not pieces:
             self.write(head)
+        elif exchange.size <= SPLIT:
+            self.write(b"".join((head, *pieces)))
+        else:
+            self.transport.writelines([head, *pieces])
+
+    def end_writing(self) -> bool:
+        """Say in a tunnel that the client says no more; ``False`` where that cannot be said, or nothing is left open."""
+        if self.half_closed or not self.transport.can_write_eof():
+            return False
+        self.transport.write_eof()
+        return True
 
     def pause(self) -> None:
         """The client reads too slowly: take no more from the target."""
@@ -134,20 +149,25 @@ class Upstream(asyncio.Protocol):
     def _on_head(self, exchange: Exchange, data: bytes) -> None:
         try:
             head = parse_response(data)
+            while head is not None and head.status < 200 and head.status != 101:
+                exchange.interims += 1
+                if exchange.interims > MOST_INTERIMS:
+                    raise BadHead(502, f"More than {MOST_INTERIMS} interim answers are no answer.")
+                exchange.interim(head)
+                data = data[head.end :]
+                if not data:
+                    return
+                head = parse_response(data)
         except BadHead as bad:
             exchange.broken(f"the target does not speak HTTP: {bad.why}")
             return
         if head is None:
             self.buffer = data
             exchange.heard()
-        elif head.status >= 200:
-            self._final(exchange, head, data)
         elif head.status == 101:
             self._switch(exchange, head, data)
         else:
-            exchange.interim(head)
-            if len(data) > head.end:
-                self._on_head(exchange, data[head.end :])
+            self._final(exchange, head, data)
 
     def _final(self, exchange: Exchange, head: ResponseHead, data: bytes) -> None:
         self.keep = head.keep_alive
