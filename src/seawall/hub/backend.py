@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from math import inf
 from typing import TYPE_CHECKING
 
+from ..outcome import DISCARDED
 from ..policies.breaker import CircuitBreaker
 from ..policies.bulkhead import Bulkhead
 from ..target import Target
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Backend"]
 
+_OURS = (errno.EMFILE, errno.ENFILE)  # out of descriptors: that says nothing about the target
 MOST_CODES = 100  # distinct codes counted by name; targets may make up any number of their own
 
 
@@ -83,7 +86,11 @@ class Backend:
 
     def put_back(self, upstream: Upstream, now: float) -> None:
         """Keep a connection whose answer has ended cleanly."""
-        upstream.idle_until = now + self.settings.keepalive
+        keepalive = self.settings.keepalive
+        if not keepalive:
+            upstream.transport.close()
+            return
+        upstream.idle_until = now + keepalive
         self.idle.append(upstream)
 
     def lost(self, upstream: Upstream) -> None:
@@ -112,7 +119,7 @@ class Backend:
             try:
                 upstream = await self._open(await self._addresses())
             except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-                exchange.not_connected(_why(error))
+                exchange.not_connected(_why(error), DISCARDED if error.errno in _OURS else None)
             else:
                 exchange.connected(upstream)
         except Exception:
@@ -184,7 +191,11 @@ def _host_header(settings: TargetSettings) -> bytes | None:
 def _tls(settings: TargetSettings) -> ssl.SSLContext | None:
     if settings.scheme != "https":
         return None
-    context = ssl.create_default_context(cafile=settings.ca)
+    try:
+        context = ssl.create_default_context(cafile=settings.ca)
+    except OSError as error:
+        what = f"cannot use {settings.ca} as the authorities of target {settings.name}: {_why(error)}"
+        raise OSError(errno.EINVAL, f"{what}; give a PEM file of certificates") from None
     context.set_alpn_protocols(["http/1.1"])
     if not settings.verify:
         context.check_hostname = False

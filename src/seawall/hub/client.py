@@ -12,7 +12,8 @@ from ..outcome import CUT
 from .answers import problem
 from .chunks import BadChunk, ChunkedBody
 from .exchange import Exchange
-from .head import BadHead, RequestHead, parse_request
+from .head import BadHead, RequestHead
+from .recall import RequestRecall
 from .wheel import RATE, Timed
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ class Client(asyncio.Protocol, Timed):
     """One connection of a client. It stands on the wheel for itself and for the exchange it is in."""
 
     __slots__ = (
-        "blocked", "buffer", "busy", "chunks", "exchange", "forwarded_lines", "half_closed", "hub", "left", "paused",
-        "peer", "state", "transport", "write",
+        "blocked", "buffer", "busy", "chunks", "exchange", "forwarded_lines", "half_closed", "heads", "hub", "left",
+        "paused", "peer", "state", "transport", "write",
     )  # fmt: skip
     transport: asyncio.Transport
 
@@ -43,6 +44,7 @@ class Client(asyncio.Protocol, Timed):
         Timed.__init__(self)
         self.hub = hub
         self.exchange: Exchange | TxRequest | None = None
+        self.heads = RequestRecall()
         self.buffer = b""
         self.state = HEAD
         self.left = 0
@@ -144,7 +146,7 @@ class Client(asyncio.Protocol, Timed):
         """Begin the request at the start of ``data``; whether it is over already and the next may follow."""
         hub = self.hub
         try:
-            head = parse_request(data, hub.settings.max_head)
+            head = self.heads.parse(data, hub.settings.max_head)
         except BadHead as bad:
             self.refuse(_CODES.get(bad.status, "E400"), bad.why, bad.status)
             return False

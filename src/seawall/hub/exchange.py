@@ -44,6 +44,7 @@ class Exchange(Passing):
     # Where it begins. These stand in the class, so that an exchange pays only for what happens to it.
     phase = RECEIVING
     until = attempt_ends = sent_at = inf
+    may_switch = True  # whether a 101 can be passed on
     whole = False  # whether budget and attempt limit cover the body too
     defaulted = True  # the budget is the hub's own, not one the client has sent
     full = started = replayed = counted = False
@@ -62,6 +63,7 @@ class Exchange(Passing):
         self.request, self.backend, self.path = request, backend, path
         self.began = now
         self.keep = request.keep_alive
+        self.request_id = request.request_id
         self.deadline = now + backend.budget
         if request.budget is not None:
             allowed, self.defaulted, bad = shortened(backend.budget, request.budget)
@@ -171,10 +173,10 @@ class Exchange(Passing):
         else:
             self.backend.put_back(upstream, now)
 
-    def not_connected(self, why: str) -> None:
-        """No connection could be had."""
+    def not_connected(self, why: str, outcome: Outcome | None = None) -> None:
+        """No connection could be had; ``outcome`` where the target is not to blame."""
         self.task = None
-        self.attempt_failed("E901", f"could not connect to {self.backend.name}: {why}")
+        self.attempt_failed("E901", f"could not connect to {self.backend.name}: {why}", outcome)
 
     def _send(self, upstream: Upstream, now: float) -> None:
         self.upstream = upstream
@@ -300,7 +302,7 @@ class Exchange(Passing):
         keep = self.keep and self.full and self.request.v11 and not client.hub.draining
         request, name = self.request, self.backend.name
         head, body = problem(
-            code, detail, target=name, retry_after=retry_after, request_id=request.request_id, close=not keep, **more
+            code, detail, target=name, retry_after=retry_after, request_id=self.request_id, close=not keep, **more
         )
         client.reply(head, b"" if request.method == b"HEAD" else body, keep)
 

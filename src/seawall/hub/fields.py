@@ -10,13 +10,13 @@ from typing import NoReturn
 
 __all__ = ["BadHead", "Names", "framing", "options_of", "read", "without"]
 
-_LENGTH_DIGITS = 18  # as many as always fit a signed 64-bit integer
+LENGTH_DIGITS = 18  # as many as always fit a signed 64-bit integer
 _NAMES_KEPT = 1024  # names remembered in each direction, and the longest, so that no sender can make the memory grow
 _NAME_KEPT = 64
 
 END = b"\r\n\r\n"
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_SEEN = bytes(byte if byte == 9 or 32 <= byte != 127 else 32 for byte in range(256))  # controls become spaces
+SEEN = bytes(byte if byte == 9 or 32 <= byte != 127 else 32 for byte in range(256))  # controls become spaces
 _OPTIONS = frozenset((b"close", b"keep-alive", b"upgrade", b""))
 
 # What a header name means, and where its value stands in what read() gives. PLAIN is the only false one; those from
@@ -91,7 +91,7 @@ def read(head: bytes, names: Names) -> tuple[bytes, list[bytes], list[bytes | No
     """
     lines = head.split(b"\r\n")
     text = b"".join(lines)
-    if text.translate(_SEEN) != text:
+    if text.translate(SEEN) != text:
         names.refuse("The head holds a control character, or a line that does not end in CR LF.")
     first = lines.pop(0)
     passed: list[bytes] = []
@@ -128,7 +128,7 @@ def _join(before: bytes, meaning: int, value: bytes, names: Names) -> bytes:
 
 def framing(length: bytes | None, coding: bytes | None, v11: bool, names: Names) -> tuple[int | None, bool]:
     """Content-Length, and whether the body is chunked: one way to frame it, or none."""
-    if length is not None and not (length.isdigit() and len(length) <= _LENGTH_DIGITS):
+    if length is not None and not (length.isdigit() and len(length) <= LENGTH_DIGITS):
         names.refuse("Content-Length is not one number of digits.")
     if coding is None:
         return None if length is None else int(length), False

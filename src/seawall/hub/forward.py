@@ -21,21 +21,22 @@ def forwarded_head(exchange: Exchange, now: float, lines: list[bytes]) -> list[b
         lines: The client's header lines to pass on.
     """
     request, client, backend = exchange.request, exchange.client, exchange.backend
-    if request.request_id is None:
-        request.request_id = client.hub.new_request_id()
+    if exchange.request_id is None:
+        exchange.request_id = client.hub.new_request_id()
     told = request.forwarded or request.proto or request.via
     return [
         b"%b %b HTTP/1.1\r\nHost: %b" % (request.method, exchange.path, backend.host or request.host or b""),
         *lines,
         _forwarded_lines(exchange) if told else client.forwarded_lines,
-        b"X-Request-Id: %b\r\nX-Budget-Ms: %d" % (request.request_id, max(0, (exchange.deadline - now) * 1000)),
+        b"X-Request-Id: %b\r\nX-Budget-Ms: %d" % (exchange.request_id, max(0, (exchange.deadline - now) * 1000)),
     ]
 
 
 def _forwarded_lines(exchange: Exchange) -> bytes:
     """Where the request came from, added to what others have said of it."""
     request, client = exchange.request, exchange.client
-    forwarded = client.peer if request.forwarded is None else request.forwarded + b", " + client.peer
-    proto = request.proto if request.proto and client.hub.settings.trust_forwarded else b"http"
+    trusted = client.hub.settings.trust_forwarded
+    forwarded = request.forwarded + b", " + client.peer if request.forwarded and trusted else client.peer
+    proto = request.proto if request.proto and trusted else b"http"
     via = VIA if request.via is None else request.via + b", " + VIA
     return b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nVia: %b" % (forwarded, proto, via)

@@ -53,9 +53,9 @@ _STATUS_KEPT = 64  # bytes of the longest status line that is remembered
 _HOST_BYTES = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~%!$&'()*+;=:[]"  # RFC 3986, no comma
 _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?#]+)(.*)")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: (.*))?")
-_METHODS = frozenset((b"GET", b"POST", b"PUT", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH", b"TRACE"))
+METHODS = frozenset((b"GET", b"POST", b"PUT", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH", b"TRACE"))
 
-_REQUEST = Names(
+REQUEST_NAMES = Names(
     400,
     {
         **HOP, b"proxy-authorization": DROP, b"host": HOST, b"expect": EXPECT, b"x-budget-ms": BUDGET,
@@ -63,7 +63,7 @@ _REQUEST = Names(
         b"idempotency-key": KEYED,
     },
 )  # fmt: skip
-_RESPONSE = Names(502, {**HOP, b"x-seawall-code": CODE, b"retry-after": RETRY_AFTER})
+RESPONSE_NAMES = Names(502, {**HOP, b"x-seawall-code": CODE, b"retry-after": RETRY_AFTER})
 
 
 class RequestHead:
@@ -158,7 +158,7 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
             return None
         raise BadHead(431, f"The head is longer than {limit} bytes.")
     head = RequestHead()
-    first, head.lines, values = read(data[:end], _REQUEST)
+    first, head.lines, values = read(data[:end], REQUEST_NAMES)
     (
         _, _, host, connection, coding, expect, upgrade, head.budget, head.forwarded, head.proto, head.via,
         head.request_id, length, key, _, _,
@@ -170,7 +170,7 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
     v11 = version == b"HTTP/1.1"
     if not v11 and version != b"HTTP/1.0":
         raise _other_version(version)
-    if method not in _METHODS and not TOKEN.fullmatch(method):
+    if method not in METHODS and not TOKEN.fullmatch(method):
         raise BadHead(400, "The method is no token.")
     if host is None:
         if v11:
@@ -186,11 +186,11 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
     head.expect = expect is not None and _is_continue(expect, v11)
     head.length, head.chunked, head.upgrade = None, False, None
     if length is not None or coding is not None:
-        head.length, head.chunked = framing(length, coding, v11, _REQUEST)
+        head.length, head.chunked = framing(length, coding, v11, REQUEST_NAMES)
     if connection == b"keep-alive":
         head.keep_alive = True
     elif connection is not None:
-        _settle_connection(head, connection, upgrade if v11 else None, _REQUEST)
+        _settle_connection(head, connection, upgrade if v11 else None, REQUEST_NAMES)
     return head
 
 
@@ -208,16 +208,16 @@ def parse_response(data: bytes, limit: int = HEAD_LIMIT) -> ResponseHead | None:
             return None
         raise BadHead(502, f"The head is longer than {limit} bytes.")
     head = ResponseHead()
-    first, head.lines, values = read(data[:end], _RESPONSE)
+    first, head.lines, values = read(data[:end], RESPONSE_NAMES)
     _, _, _, connection, coding, _, upgrade, _, _, _, _, _, length, _, head.code, head.retry_after = values
-    head.status, v11, head.line = (_status if len(first) <= _STATUS_KEPT else _status.__wrapped__)(first)
+    head.status, v11, head.line = (status_of if len(first) <= _STATUS_KEPT else status_of.__wrapped__)(first)
     head.end = end + 4
     head.keep_alive, head.upgrade = v11, None
-    head.length, head.chunked = framing(length, coding, v11, _RESPONSE)
+    head.length, head.chunked = framing(length, coding, v11, RESPONSE_NAMES)
     if connection == b"keep-alive":
         head.keep_alive = True
     elif connection is not None:
-        _settle_connection(head, connection, upgrade if v11 else None, _RESPONSE)
+        _settle_connection(head, connection, upgrade if v11 else None, RESPONSE_NAMES)
     return head
 
 
@@ -264,7 +264,7 @@ def _settle_connection(
 
 
 @lru_cache(256)
-def _status(line: bytes) -> tuple[int, bool, bytes]:
+def status_of(line: bytes) -> tuple[int, bool, bytes]:
     """Status, whether it is HTTP/1.1, and the line as it is passed on; remembered, since a target has a handful."""
     match = _STATUS_LINE.fullmatch(line)
     if match is None:

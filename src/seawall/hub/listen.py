@@ -143,6 +143,8 @@ def _open_unix(path: str) -> socket.socket:
                 probe.connect(path)
             except ConnectionRefusedError:
                 os.unlink(path)
+            except OSError:
+                pass  # somebody listens, if too busy to answer; binding says so
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.bind(path)

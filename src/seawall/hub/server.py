@@ -148,9 +148,9 @@ class Hub:
 
     def _make_room(self) -> None:
         """At the cap the client that has been idle longest goes: it is the one least likely to miss its connection."""
-        idle = [client for client in self.clients if client.state == HEAD and not client.buffer]
+        idle = [c for c in self.clients if c.state == HEAD and not c.buffer and not c.transport.is_closing()]
         if idle:
-            min(idle, key=lambda client: client.due).transport.close()
+            min(idle, key=lambda client: client.due).transport.abort()  # close() would wait for one that does not read
 
     def gone(self, client: Client) -> None:
         """A client's connection has ended."""
@@ -172,16 +172,21 @@ class Hub:
             return None
         self.count_refused("E404")
         detail = f"this path names no target: /NAME/... with one of {', '.join(self.doors.names)}"
-        keep = head.keep_alive and not head.chunked and not head.length and not self.draining
+        keep = self._may_go_on(head)
         answer, body = problem("E404", detail, request_id=head.request_id, close=not keep)
         client.reply(answer, b"" if head.method == b"HEAD" else body, keep)
         return None
 
     def _answer_health(self, client: Client, head: RequestHead) -> None:
         body = b'{"ready": %b}\n' % (b"true" if self.ready else b"false")
-        keep = head.keep_alive and not head.chunked and not head.length and not self.draining
-        answer = head_of(200 if self.ready else 503, len(body), b"application/json", close=not keep)
+        keep = self._may_go_on(head)
+        code = b"X-Seawall-Code: %b\r\n" % (b"0000" if self.ready else b"E908")
+        answer = head_of(200 if self.ready else 503, len(body), b"application/json", code, close=not keep)
         client.reply(answer, b"" if head.method == b"HEAD" else body, keep)
+
+    def _may_go_on(self, head: RequestHead) -> bool:
+        """Whether a connection outlives an answer given at the head. HTTP/1.0 would have to be told so, for little."""
+        return head.keep_alive and head.v11 and not head.chunked and not head.length and not self.draining
 
     def new_request_id(self) -> bytes:
         """An id for a request that came without: random for the process, counted within it."""
@@ -206,7 +211,7 @@ class Hub:
                 "method": request.method.decode("latin-1"),
                 "path": request.target.partition(b"?")[0].decode("latin-1"),  # queries carry secrets
                 "client": exchange.client.peer.decode("latin-1"),
-                "request_id": (request.request_id or b"").decode("latin-1"),
+                "request_id": (exchange.request_id or b"").decode("latin-1"),
             }
         )
 
@@ -218,6 +223,8 @@ class Hub:
         now = self.now()
         for backend in self.backends.values():
             backend.sweep(now)
+        if len(self.clients) + self.arriving >= self.most:  # nobody was idle when the last one came
+            self._make_room()
         self._sweeper = self.loop.call_later(1.0, self._sweep)
 
 

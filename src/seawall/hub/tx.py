@@ -122,7 +122,7 @@ class TxRequest:
 
     def _refuse(self, code: str, detail: str, *, keep: bool = True, **more: Any) -> None:
         self.client.hub.count_refused(code)
-        keep = keep and self.request.keep_alive and not self.client.hub.draining
+        keep = keep and self.request.keep_alive and self.request.v11 and not self.client.hub.draining
         head, body = problem(code, detail, request_id=self.request.request_id, close=not keep, **more)
         self.client.reply(head, b"" if self.request.method == b"HEAD" else body, keep)
 
@@ -146,6 +146,7 @@ class TxExchange(Exchange):
     """A transaction with its target known. Attempt limit and budget cover the whole answer."""
 
     whole = True
+    may_switch = False
     text: bytes
     answer: bytearray
     answer_head: ResponseHead
@@ -154,7 +155,6 @@ class TxExchange(Exchange):
     def request_head(self, now: float) -> bytes:
         """Head and body in one. The body is the client's, byte for byte, and is known to be JSON."""
         request = self.request
-        request.upgrade = None
         lines = forwarded_head(self, now, [line for line in request.lines if not line.lower().startswith(_DROPPED)])
         lines.append(_OURS % len(self.text))
         return b"\r\n".join(lines) + self.text
@@ -195,10 +195,10 @@ class TxExchange(Exchange):
         else:
             self._settle(self.backend.judge(code), code)
         self.code = code
-        self.keep = self.keep and not self.client.hub.draining
+        self.keep = self.keep and self.request.v11 and not self.client.hub.draining
         extra = b"X-Seawall-Code: %b\r\n" % code.encode()
-        if self.request.request_id is not None:
-            extra += b"X-Request-Id: %b\r\n" % self.request.request_id
+        if self.request_id is not None:
+            extra += b"X-Request-Id: %b\r\n" % self.request_id
         if self.answer_head.retry_after is not None:
             extra += b"Retry-After: %b\r\n" % self.answer_head.retry_after
         content_type = JSON if status < 400 else b"application/problem+json"

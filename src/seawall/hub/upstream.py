@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from .chunks import BadChunk, ChunkedBody, Dechunker
-from .head import BadHead, ResponseHead, parse_response
+from .head import BadHead, ResponseHead
+from .recall import ResponseRecall
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -24,8 +25,8 @@ class Upstream(asyncio.Protocol):
     """One connection to a target, idle in its backend's stack or at work for one exchange."""
 
     __slots__ = (
-        "backend", "buffer", "chunks", "exchange", "half_closed", "idle_until", "keep", "left", "paused", "reused", "state",
-        "transport", "write",
+        "backend", "buffer", "chunks", "exchange", "half_closed", "heads", "idle_until", "keep", "left", "paused",
+        "reused", "state", "transport", "write",
     )  # fmt: skip
     transport: asyncio.Transport
     chunks: ChunkedBody | Dechunker
@@ -33,6 +34,7 @@ class Upstream(asyncio.Protocol):
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.exchange: Exchange | None = None
+        self.heads = ResponseRecall()
         self.buffer = b""
         self.state = HEAD
         self.left = 0
@@ -148,7 +150,7 @@ class Upstream(asyncio.Protocol):
     # -- answers
     def _on_head(self, exchange: Exchange, data: bytes) -> None:
         try:
-            head = parse_response(data)
+            head = self.heads.parse(data)
             while head is not None and head.status < 200 and head.status != 101:
                 exchange.interims += 1
                 if exchange.interims > MOST_INTERIMS:
@@ -157,7 +159,7 @@ class Upstream(asyncio.Protocol):
                 data = data[head.end :]
                 if not data:
                     return
-                head = parse_response(data)
+                head = self.heads.parse(data)
         except BadHead as bad:
             exchange.broken(f"the target does not speak HTTP: {bad.why}")
             return
@@ -238,7 +240,7 @@ class Upstream(asyncio.Protocol):
 
     def _switch(self, exchange: Exchange, head: ResponseHead, data: bytes) -> None:
         self.keep = False
-        if exchange.request.upgrade is None:
+        if exchange.request.upgrade is None or not exchange.may_switch:
             exchange.broken("the target switched protocols without having been asked to")
             return
         self.state = TUNNEL
