@@ -94,7 +94,10 @@ class Backend:
         self.idle.append(upstream)
 
     def lost(self, upstream: Upstream) -> None:
-        """A connection has ended."""
+        """A connection has ended; a second time says nothing new."""
+        if not upstream.alive:
+            return
+        upstream.alive = False
         self.connections -= 1
         if upstream in self.idle:
             self.idle.remove(upstream)
@@ -121,7 +124,10 @@ class Backend:
             except (OSError, ssl.SSLError, ssl.CertificateError) as error:
                 exchange.not_connected(_why(error), DISCARDED if error.errno in _OURS else None)
             else:
-                exchange.connected(upstream)
+                if upstream.transport.is_closing():
+                    exchange.not_connected("it closed the connection at once")
+                else:
+                    exchange.connected(upstream)
         except Exception:
             exchange.fault()
 
@@ -145,16 +151,23 @@ class Backend:
             last = i == len(addresses) - 1
             try:
                 async with asyncio.timeout(None if last else share):
-                    _, upstream = await self.loop.create_connection(
-                        lambda: Upstream(self), str(address[0]), int(address[1]), ssl=self.tls,
-                        server_hostname=self._server_name(),
-                    )  # fmt: skip
-                    return upstream
+                    return await self._reach(str(address[0]), int(address[1]))
             except ssl.SSLError:
                 raise
             except (OSError, TimeoutError) as error:
                 failed = error if isinstance(error, OSError) else OSError(str(error))
         raise failed or OSError(f"{self.settings.host} has no address")
+
+    async def _reach(self, host: str, port: int) -> Upstream:
+        upstream, name = Upstream(self), self._server_name()
+        try:
+            await self.loop.create_connection(lambda: upstream, host, port, ssl=self.tls, server_hostname=name)
+        except BaseException:  # cancelled just as it stood: uvloop then tells the protocol nothing any more
+            if upstream.alive:
+                upstream.transport.abort()
+                self.lost(upstream)
+            raise
+        return upstream
 
     def _server_name(self) -> str | None:
         return None if self.tls is None else self.settings.sni or self.settings.host

@@ -32,6 +32,6 @@ def shortened(own: float, raw: bytes) -> tuple[float, bool, int]:
         Seconds; whether they are the hub's own; how many values could not be read.
     """
     sent, bad = read_budget(raw)
-    if sent is None or sent / 1000 >= own:
+    if sent is None or sent / 1000 > own:
         return own, True, bad
     return sent / 1000, False, bad

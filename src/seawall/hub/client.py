@@ -79,11 +79,16 @@ class Client(asyncio.Protocol, Timed):
             return True
         if self.exchange is None or self.state != WAIT:
             return False
-        self.hub.loop.call_later(GRACE, self._left, self.exchange)
+        self.hub.loop.call_later(GRACE, self._left, self.exchange, self.exchange.until)
         return True
 
-    def _left(self, exchange: Exchange | TxRequest) -> None:
-        if self.exchange is exchange and not exchange.started:
+    def _left(self, exchange: Exchange | TxRequest, until: float) -> None:
+        """Taken to have left, unless its answer goes on: writing would tell if nobody were there to read it."""
+        if self.exchange is not exchange:
+            return
+        if exchange.started and (self.blocked or exchange.until != until):
+            self.hub.loop.call_later(GRACE, self._left, exchange, exchange.until)
+        else:
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -133,7 +138,7 @@ class Client(asyncio.Protocol, Timed):
         self.busy = True
         try:
             while data and self._on_head(data):
-                if self.blocked:
+                if self.blocked or self.transport.is_closing():
                     self.pause()
                     break
                 data, self.buffer = self.buffer, b""
@@ -279,6 +284,8 @@ class Client(asyncio.Protocol, Timed):
         if self.buffer and not self.busy:
             data, self.buffer = self.buffer, b""
             self._read_requests(data)
+            if self.state == WAIT and len(self.buffer) > AHEAD:
+                self.pause()
             if self.half_closed and not self.blocked and self.state in (HEAD, COUNTED, CHUNKED):
                 self.transport.close()  # the rest of this request will never come
 
@@ -296,10 +303,9 @@ class Client(asyncio.Protocol, Timed):
 
     def end_writing(self) -> bool:
         """Say in a tunnel that the target says no more; ``False`` where nothing is left open then."""
-        if self.half_closed:
-            return False
-        self.transport.write_eof()
-        return True
+        if not self.half_closed:
+            self._say_end()
+        return not self.half_closed
 
     def cut(self, *, by_reset: bool) -> None:
         """Close in the middle of an answer. One that lasts until the connection ends looks whole but for a reset."""
@@ -334,9 +340,15 @@ class Client(asyncio.Protocol, Timed):
             self.transport.close()
         else:
             self.resume()
-            if not self.transport.is_closing():
-                self.transport.write_eof()
+            self._say_end()
         self._linger()
+
+    def _say_end(self) -> None:
+        if not self.transport.is_closing():
+            try:
+                self.transport.write_eof()
+            except OSError:
+                pass  # the client has gone, and we are about to hear of it
 
     def _linger(self) -> None:
         """Leave time to read the rest of the answer; the time starts anew as long as some of it is read."""

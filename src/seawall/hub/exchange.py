@@ -107,14 +107,18 @@ class Exchange(Passing):
     def start(self, now: float) -> None:
         """Ask the policies, in their order, and go on as far as they let."""
         backend = self.backend
+        if self.size and self.defaulted and backend.settings.budget_scope != "all":
+            self.deadline = now + backend.budget  # the time to send a body is the client's own; so in complete()
         left = self.deadline - now
         if left <= 0.0 or left < backend.least:
-            self.fail("E906", f"{max(0.0, left) * 1000:.0f} ms of budget are left, too little to call {backend.name}")
+            self._too_late(left)
             return
         try:
             if backend.breaker.fast is None:
                 backend.breaker.check(left)
-            self.ticket = backend.bulkhead.enter(self, left)
+            self.ticket = backend.bulkhead.take(self, left)
+            if self.ticket is not None:
+                backend.bulkhead.join(self.ticket)
         except CircuitOpenError as refusal:
             self.fail("E904", str(refusal), retry_after=refusal.retry_after)
         except BulkheadFullError as refusal:
@@ -124,6 +128,9 @@ class Exchange(Passing):
                 self._admitted(now)
             else:
                 self._stand_in_line(now, self.ticket)
+
+    def _too_late(self, left: float) -> None:
+        self.fail("E906", f"{max(0.0, left) * 1000:.0f} ms of budget are left, too little to call {self.backend.name}")
 
     def _stand_in_line(self, now: float, ticket: Ticket) -> None:
         self.phase = QUEUED
@@ -139,7 +146,11 @@ class Exchange(Passing):
             self.ticket.left = True
             self.ticket = None
             try:
-                self._admitted(self.backend.clock())
+                now = self.backend.clock()
+                if self.deadline - now < self.backend.least:
+                    self._too_late(self.deadline - now)
+                else:
+                    self._admitted(now)
             except Exception:
                 self.fault()
 

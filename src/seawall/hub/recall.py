@@ -17,7 +17,8 @@ Heads are never changed once they are made: the next one is copied from the last
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
+from itertools import compress, count
+from operator import itemgetter, ne
 from typing import Generic, TypeVar
 
 from .fields import BUDGET, DROP, END, KEYED, LENGTH, LENGTH_DIGITS, PLAIN, REQUEST_ID, SEEN, Names
@@ -69,7 +70,7 @@ class _Pattern:
         old, marks = self.lines, self.marks
         if len(lines) != len(old):
             return None
-        changed = [i for i, line in enumerate(lines) if line != old[i]]
+        changed = list(compress(count(), map(ne, lines, old)))
         for i in changed:
             line = lines[i]
             if (i and not line.startswith(marks[i])) or line.translate(SEEN) != line:

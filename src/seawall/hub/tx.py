@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..outcome import CODES, DISCARDED, SUCCESS, Outcome
 from .answers import CONTINUE, head_of, problem
+from .budget import shortened
 from .chunks import Dechunker
 from .codes import code_of_status, readable
 from .exchange import Exchange
@@ -53,7 +55,11 @@ class TxRequest:
         self.client, self.request, self.began = client, request, now
         self.body = bytearray()
         self.dechunker = Dechunker() if request.chunked else None
-        self.deadline = self.until = now + client.hub.settings.body_gap
+        self.until = now + client.hub.settings.body_gap
+        self.deadline = inf
+        if request.budget is not None:  # one that cannot be read is counted once the target is known
+            allowed, _, _ = shortened(inf, request.budget)
+            self.deadline = now + allowed
 
     def expected(self, now: float) -> None:
         """The client waits to be asked for the body."""
@@ -65,8 +71,8 @@ class TxRequest:
     def receive(self, piece: bytes, now: float) -> None:
         """A piece of the body."""
         self.body += self.dechunker.feed(piece) if self.dechunker is not None else piece
-        self.until = self.deadline = now + self.client.hub.settings.body_gap
-        self.client.set_due(self.until)
+        self.until = now + self.client.hub.settings.body_gap
+        self.client.set_due(min(self.until, self.deadline))
         self._too_large(max(len(self.body), self.request.length or 0))
 
     def complete(self, now: float) -> None:
@@ -91,9 +97,11 @@ class TxRequest:
         exchange.start(now)
 
     def on_due(self, now: float) -> None:
-        """The client sends too slowly."""
-        if now < self.until:
-            self.client.set_due(self.until)
+        """The client sends too slowly, for its own budget or for anyone's patience."""
+        if now >= self.deadline:
+            self.fail("E906", "the budget was spent before the transaction was in")
+        elif now < self.until:
+            self.client.set_due(min(self.until, self.deadline))
         else:
             gap = self.client.hub.settings.body_gap
             self.fail("E408", f"no more of the body within {gap:g} s")

@@ -25,7 +25,7 @@ class Upstream(asyncio.Protocol):
     """One connection to a target, idle in its backend's stack or at work for one exchange."""
 
     __slots__ = (
-        "backend", "buffer", "chunks", "exchange", "half_closed", "heads", "idle_until", "keep", "left", "paused",
+        "alive", "backend", "buffer", "chunks", "exchange", "half_closed", "heads", "idle_until", "keep", "left", "paused",
         "reused", "state", "transport", "write",
     )  # fmt: skip
     transport: asyncio.Transport
@@ -34,6 +34,7 @@ class Upstream(asyncio.Protocol):
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.exchange: Exchange | None = None
+        self.alive = False
         self.heads = ResponseRecall()
         self.buffer = b""
         self.state = HEAD
@@ -46,6 +47,7 @@ class Upstream(asyncio.Protocol):
         """The connection stands."""
         self.transport = transport
         self.write = transport.write
+        self.alive = True
         self.backend.connections += 1
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -116,7 +118,10 @@ class Upstream(asyncio.Protocol):
         """Say in a tunnel that the client says no more; ``False`` where that cannot be said, or nothing is left open."""
         if self.half_closed or not self.transport.can_write_eof():
             return False
-        self.transport.write_eof()
+        try:
+            self.transport.write_eof()
+        except OSError:
+            return False  # the target has gone, and we are about to hear of it
         return True
 
     def pause(self) -> None:
