@@ -38,6 +38,7 @@ __all__ = ["Hub", "run", "serve"]
 
 log = logging.getLogger("seawall.hub")
 RESERVED = 64  # descriptors kept for logs, the admin port and whatever the loop needs
+HANDSHAKE = 0.05  # s; a handshake that had begun when we went deaf has ended by then, but for the slowest lines
 SETTLED = 0.25  # s; while draining, a client idle for that long has nothing on its way to us
 
 
@@ -88,11 +89,8 @@ class Hub:
         self.ready = False
         if self.settings.drain_delay:
             await asyncio.sleep(self.settings.drain_delay)
-        for listener in self.listeners:
-            while listener.accept():
-                await asyncio.sleep(0)
-            listener.close()
         self.draining = True
+        await self._empty_backlogs()
         began = self.now()
         end = began + self.settings.drain_timeout
         while (self.clients or self.ghosts or self.arriving) and self.now() < end:
@@ -107,6 +105,15 @@ class Hub:
                 exchange.fail("E908", "the hub is draining and waits no longer")
         await asyncio.sleep(0)
         return len(cut)
+
+    async def _empty_backlogs(self) -> None:
+        for listener in self.listeners:
+            listener.deafen()
+        settled = self.loop.time() + HANDSHAKE
+        while sum(listener.accept() for listener in self.listeners) or self.loop.time() < settled:
+            await asyncio.sleep(0.005)
+        for listener in self.listeners:
+            listener.close()
 
     async def close(self) -> None:
         """End everything at once."""
