@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import os
 from itertools import count
-from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
 
 __all__ = ["Tally", "reset_in_child"]
 
-_reading = Lock()
-
-
 class Tally:
     """A counter that one atomic step raises and that is exact to read at any moment.
 
     Raise it with ``next(tally.ticks)``: one C call under the GIL, a compare-and-swap on free-threaded builds since 3.13.
-    A read uses up a number too, so the reads are counted, under a lock among readers only, and taken off again: reading
-    changes nothing that can be read.
+    Reading it by ``next`` would use up a number, so its text is read, ``count(n)``: that takes no lock (a signal handler
+    or a finalizer may ask at any moment) and changes nothing.
     """
 
-    __slots__ = ("_reads", "ticks")
+    __slots__ = ("ticks",)
 
     def __init__(self) -> None:
         self.ticks = count()
-        self._reads = 0
 
     @property
     def value(self) -> int:
         """How often it was raised."""
-        with _reading:
-            seen = next(self.ticks) - self._reads
-            self._reads += 1
-            return seen
+        return int(repr(self.ticks)[len("count(") : -1])
 
 
 class _Resettable(Protocol):
@@ -49,8 +41,6 @@ def reset_in_child(policy: _Resettable) -> None:
 
 
 def _after_fork() -> None:
-    global _reading
-    _reading = Lock()
     for policy in list(_policies):
         policy._after_fork()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
-from . import looks
+from . import FIRST_LOOK
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,9 +30,9 @@ async def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None
         loop = asyncio.get_running_loop()
         granted = loop.create_future()
         ticket.wake = lambda: loop.call_soon_threadsafe(_set, granted)  # raises RuntimeError when the loop is closed
-        for look in looks(seconds):
-            if ticket.granted or (await asyncio.wait([granted], timeout=look))[0]:
-                break
+        left, look = inf if seconds is None else seconds, FIRST_LOOK
+        while left > 0.0 and not ticket.granted and not (await asyncio.wait([granted], timeout=min(left, look)))[0]:
+            left, look = left - look, look * 2.0
             bulkhead.pump()
         bulkhead.claim(ticket, seconds)
     except BaseException:

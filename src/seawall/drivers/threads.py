@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from math import inf
 from threading import TIMEOUT_MAX, Lock
 from typing import TYPE_CHECKING
 
-from . import looks
+from . import FIRST_LOOK
 
 if TYPE_CHECKING:
     from ..policies.bulkhead import Bulkhead
@@ -29,9 +30,9 @@ def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None) -> N
         latch = Lock()
         latch.acquire()
         ticket.wake = latch.release
-        for look in looks(seconds):
-            if ticket.granted or latch.acquire(timeout=min(look, TIMEOUT_MAX)):
-                break
+        left, look = inf if seconds is None else seconds, FIRST_LOOK
+        while left > 0.0 and not ticket.granted and not latch.acquire(timeout=min(left, look, TIMEOUT_MAX)):
+            left, look = left - look, look * 2.0
             bulkhead.pump()
         bulkhead.claim(ticket, seconds)
     except BaseException:

@@ -203,14 +203,12 @@ class Line:
         self.alert.append(None)  # first: should this be interrupted, whoever comes by next pays what is owed
         self._base_peak = max(self._base_peak, self._total - self.free.count(FRESH))
         more = settings.max_concurrent - self.settings.max_concurrent
-        forgiven = min(max(more, 0), self._owed)
-        made = max(more, 0) - forgiven
-        owed = self._owed + max(-more, 0) - forgiven
+        made, less = max(more, 0), max(-more, 0)
         self.settings = settings
-        self._owed = owed
+        self._owed += less
         self._total += made
         self.free[:0] = [FRESH] * made  # at the bottom, where the fresh ones are
-        self._pay_locked()
+        self._pay_locked()  # out of the new ones too
         self._alert_locked()
 
     def _pay_locked(self) -> None:
