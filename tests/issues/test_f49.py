@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 
 import pytest
 
-from seawall import Bulkhead, BulkheadFullError, CircuitBreaker, CircuitOpenError, StateChanged, Target, Wall, counters
+from seawall import Bulkhead, BulkheadFullError, CircuitBreaker, CircuitOpenError, StateChanged, Target, Wall
 from seawall.events import Event, Outbox
 from tests.clock import ManualClock
 from tests.forks import in_forked_child
@@ -196,7 +196,7 @@ def test_an_outbox_tells_nothing_of_the_parents_in_the_child() -> None:
     assert len(told) == 1
 
 
-def test_a_child_registers_and_reads_though_the_wall_and_the_counters_were_locked() -> None:
+def test_a_child_registers_and_reads_though_the_wall_was_locked() -> None:
     wall = Wall()
     core = wall.target("CORE")
     core.call(int)
@@ -208,7 +208,7 @@ def test_a_child_registers_and_reads_though_the_wall_and_the_counters_were_locke
         assert row is not None
         assert row.started == 1
 
-    with in_another_thread(wall._lock, counters._reading):
+    with in_another_thread(wall._lock):
         in_forked_child(child)
     assert "CLAIM" not in wall
 

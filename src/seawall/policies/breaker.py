@@ -30,7 +30,7 @@ from ..errors import CircuitOpenError, ConfigError, seconds
 from ..events import Listener
 from ..guard import Guarded
 from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules
-from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, Circuit
+from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, Circuit, in_a_row
 from .states import VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, to_mode
 
 __all__ = ["CircuitBreaker"]
@@ -205,7 +205,7 @@ class CircuitBreaker(Circuit, Guarded):
             failed = token.failed
             failed.append(word)
             if len(failed) >= self.failure_threshold:
-                self._trip(token, failed, f"{len(failed)} failures in a row{_last(word)}")
+                self._trip(token, failed, f"{in_a_row(len(failed))}{_last(word)}")
         elif outcome is CUT:
             self._cut(token, began)
         elif outcome is IGNORED and token.cuts:
@@ -228,26 +228,25 @@ class CircuitBreaker(Circuit, Guarded):
 
     def record_success(self) -> None:
         """A call allowed by :meth:`allow` went well."""
-        self.settle(self._owner(), SUCCESS)
+        self._report(SUCCESS, "")
 
     def record_failure(self, word: str = "") -> None:
         """A call allowed by :meth:`allow` failed; ``word`` (an error's name or code) is for the message."""
-        self.settle(self._owner(), FAILURE, word)
+        self._report(FAILURE, word)
 
-    def _owner(self) -> Token:
+    def _report(self, outcome: Outcome, word: str) -> None:
         epoch = self.fast
+        if epoch is None:
+            now = self.clock()
+            with self._lock:
+                self._let_time_pass_locked(now)
+                if self.state is CLOSED and self._mode is not DISABLED:
+                    epoch = self._epoch
+                elif self._by_hand:  # found and settled in one: two reports at once are never for the same trial
+                    self._settle_trial_locked(self._by_hand.pop(0), now, outcome, word)
+            self.outbox.flush()
         if epoch is not None:
-            return epoch
-        token: Token = VOID
-        now = self.clock()
-        with self._lock:
-            self._let_time_pass_locked(now)
-            if self.state is CLOSED and self._mode is not DISABLED:
-                token = self._epoch
-            elif self._by_hand:
-                token = self._by_hand.pop(0)  # whoever reports at the same moment finds the next one, or none
-        self.outbox.flush()
-        return token
+            self.settle(epoch, outcome, word)
 
     # -- by hand
     def set_mode(self, mode: Mode | str, reason: str = "", *, expires_in: float | None = None) -> None:
@@ -338,13 +337,16 @@ class CircuitBreaker(Circuit, Guarded):
             if trial.settled:
                 raise RuntimeError(f"{self.name or 'breaker'}: this trial has been settled before")
             self._let_time_pass_locked(now)
-            live = trial in self._out_locked()  # else its lease had ended, or the state was changed meanwhile
-            trial.settled = True
-            if outcome is FAILURE:
-                next(self._failed.ticks)
-            if live:
-                self._end_trial_locked(now, outcome, word)
+            self._settle_trial_locked(trial, now, outcome, word)
         self.outbox.flush()
+
+    def _settle_trial_locked(self, trial: Trial, now: float, outcome: Outcome, word: str) -> None:
+        live = trial in self._out_locked()  # else its lease had ended, or the state was changed meanwhile
+        trial.settled = True
+        if outcome is FAILURE:
+            next(self._failed.ticks)
+        if live:
+            self._end_trial_locked(now, outcome, word)
 
     def _end_trial_locked(self, now: float, outcome: Outcome, word: str) -> None:
         self._expiries = 0
@@ -360,5 +362,6 @@ class CircuitBreaker(Circuit, Guarded):
             if self._neutral >= NEUTRAL_TRIALS:
                 self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
 
-def _last(word: str, sep: str = ", last ") -> str:
-    return f"{sep}{word}" if word else ""
+
+def _last(word: str) -> str:
+    return f", last {word}" if word else ""

@@ -17,6 +17,11 @@ ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
 LONGEST_LEASE = 3600.0  # s; a trial that has been silent for an hour is not worth more patience
 
 
+def in_a_row(failures: int) -> str:
+    """The count, in words."""
+    return f"{failures} failure{'' if failures == 1 else 's'} in a row"
+
+
 class Circuit:
     """State, mode and trials. ``fast`` is the present epoch while calls pass freely, else ``None``."""
 
@@ -126,7 +131,7 @@ class Circuit:
 
     def _trial_failed_locked(self, at: float, reason: str) -> None:
         self._carried += 1
-        self._become_locked(OPEN, at, f"{reason}, {self._carried} failures in a row")
+        self._become_locked(OPEN, at, f"{reason}, {in_a_row(self._carried)}")
 
     def _set_mode_locked(self, new: Mode, reason: str, at: float, until: float) -> None:
         self.fast, self._shut_until = None, -inf

@@ -1,0 +1,56 @@
+"""F08: a consumer that takes one item from a guarded generator and closes it is content; that is no failure."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from seawall import CircuitBreaker
+from tests.aio import run_async
+from tests.clock import ManualClock
+from tests.policies.play import opened
+
+pytestmark = pytest.mark.fault("F08")
+
+
+def items() -> Iterator[int]:
+    yield from range(10)
+
+
+async def aitems() -> AsyncIterator[int]:
+    for i in range(10):
+        yield i
+
+
+def test_a_generator() -> None:
+    breaker = CircuitBreaker(1)
+    for _ in range(3):
+        for item in breaker(items)():
+            assert item == 0
+            break
+    assert (breaker.state, breaker.started) == ("CLOSED", 3)
+
+
+def test_an_async_generator() -> None:
+    breaker = CircuitBreaker(1)
+
+    async def main() -> None:
+        stream = breaker(aitems)()
+        async for item in stream:
+            assert item == 0
+            break
+        await stream.aclose()  # type: ignore[attr-defined]  # typed as an iterator, and is a generator
+
+    run_async(main())
+    assert (breaker.state, breaker.started, breaker.failures) == ("CLOSED", 1, 0)
+
+
+def test_a_trial_that_gave_one_item_closes_the_circuit(manual_clock: ManualClock) -> None:
+    breaker = opened(manual_clock)
+    manual_clock.set(10)
+    stream = breaker(items)()
+    assert next(stream) == 0
+    assert breaker.state == "HALF_OPEN"
+    del stream
+    assert breaker.state == "CLOSED"
