@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import struct
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..outcome import CUT
@@ -36,7 +37,7 @@ class Client(asyncio.Protocol, Timed):
 
     __slots__ = (
         "blocked", "buffer", "busy", "chunks", "exchange", "forwarded_lines", "half_closed", "heads", "hub", "left",
-        "paused", "peer", "state", "transport", "write",
+        "paused", "peer", "state", "transport", "unsent", "write",
     )  # fmt: skip
     transport: asyncio.Transport
 
@@ -48,6 +49,7 @@ class Client(asyncio.Protocol, Timed):
         self.buffer = b""
         self.state = HEAD
         self.left = 0
+        self.unsent: float = inf
         self.chunks: ChunkedBody | None = None
         self.paused = self.blocked = self.busy = self.half_closed = False
 
@@ -114,12 +116,14 @@ class Client(asyncio.Protocol, Timed):
     def pause_writing(self) -> None:
         """The client reads too slowly: take no more from the target."""
         self.blocked = True
+        self.unsent = self.transport.get_write_buffer_size()
         if self.exchange is not None and self.exchange.upstream is not None:
             self.exchange.upstream.pause()
 
     def resume_writing(self) -> None:
         """The client reads again."""
         self.blocked = False
+        self.unsent = inf
         if self.exchange is not None and self.exchange.upstream is not None:
             self.exchange.upstream.resume()
         elif self.state == HEAD:
@@ -160,36 +164,34 @@ class Client(asyncio.Protocol, Timed):
             self.set_due(min(self.due, now + hub.settings.head_timeout))
             self.buffer = data
             return False
-        self._frame(head)
-        rest = data[head.end :] if head.end < len(data) else b""
-        if self.state == WAIT:
-            self.buffer = rest
+        end, length = head.end, head.length
+        if head.chunked:
+            self.state, self.chunks = CHUNKED, ChunkedBody()
+        elif length and (head.expect or len(data) - end < length):
+            self.state, self.left = COUNTED, length
+        else:
+            self.state = WAIT  # all of the request is here
+            after = end + length if length else end
+            self.buffer = data[after:] if after < len(data) else b""
         exchange = hub.open(self, head, now)
         if exchange is not None:
             self.exchange = exchange
-            if self.state == WAIT:
-                exchange.complete(now)
+            if self.state != WAIT:
+                self._await_body(exchange, head, data, now)
             else:
-                self._await_body(exchange, head, now)
-                if rest and self.exchange is exchange:
-                    self._on_body(rest)
+                if length:
+                    exchange.receive(data[end:after], now)
+                if self.exchange is exchange:
+                    exchange.complete(now)
         return self.state == HEAD
 
-    def _await_body(self, exchange: Exchange | TxRequest, head: RequestHead, now: float) -> None:
+    def _await_body(self, exchange: Exchange | TxRequest, head: RequestHead, data: bytes, now: float) -> None:
         exchange.until = now + self.hub.settings.body_gap
         self.set_due(min(exchange.until, exchange.deadline))
         if head.expect:
             exchange.expected(now)
-
-    def _frame(self, head: RequestHead) -> None:
-        if head.chunked:
-            self.state = CHUNKED
-            self.chunks = ChunkedBody()
-        elif head.length:
-            self.state = COUNTED
-            self.left = head.length
-        else:
-            self.state = WAIT
+        if head.end < len(data) and self.exchange is exchange:
+            self._on_body(data[head.end :])
 
     def _on_body(self, data: bytes) -> None:
         exchange = self.exchange
@@ -301,6 +303,11 @@ class Client(asyncio.Protocol, Timed):
         if isinstance(self.exchange, Exchange):
             self.exchange.through_tunnel(data)
 
+    def taking(self) -> bool:
+        """Whether there is something the client has yet to read, and it has read some since this was asked last."""
+        before, self.unsent = self.unsent, self.transport.get_write_buffer_size()
+        return 0 < self.unsent < before
+
     def end_writing(self) -> bool:
         """Say in a tunnel that the target says no more; ``False`` where nothing is left open then."""
         if not self.half_closed:
@@ -341,7 +348,8 @@ class Client(asyncio.Protocol, Timed):
         else:
             self.resume()
             self._say_end()
-        self._linger()
+        self.unsent = inf
+        self.set_due(self.hub.now() + (self.hub.settings.body_gap if self.taking() else LINGER_SECONDS))
 
     def _say_end(self) -> None:
         if not self.transport.is_closing():
@@ -349,11 +357,6 @@ class Client(asyncio.Protocol, Timed):
                 self.transport.write_eof()
             except OSError:
                 pass  # the client has gone, and we are about to hear of it
-
-    def _linger(self) -> None:
-        """Leave time to read the rest of the answer; the time starts anew as long as some of it is read."""
-        self.left = self.transport.get_write_buffer_size()
-        self.set_due(self.hub.now() + (self.hub.settings.body_gap if self.left else LINGER_SECONDS))
 
     # -- time
     def on_due(self, now: float) -> None:
@@ -365,7 +368,7 @@ class Client(asyncio.Protocol, Timed):
                 self._fault()
         elif self.state == HEAD and self.buffer and not self.blocked:
             self.refuse("E408", f"no whole request head within {self.hub.settings.head_timeout:g} s")
-        elif self.state == LINGER and 0 < self.transport.get_write_buffer_size() < self.left:
-            self._linger()
+        elif self.taking():
+            self.set_due(now + self.hub.settings.body_gap)
         else:
             self.transport.abort()  # close() would wait for ever for a client that does not read

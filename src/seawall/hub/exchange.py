@@ -48,6 +48,7 @@ class Exchange(Passing):
     whole = False  # whether budget and attempt limit cover the body too
     defaulted = True  # the budget is the hub's own, not one the client has sent
     full = started = replayed = counted = False
+    bodiless = False  # the answer ends with its head, whatever that says
     asking = False  # the client waits for a 100 of the target before it sends the body
     size = status = interims = 0
     code = ""
@@ -64,6 +65,8 @@ class Exchange(Passing):
         self.began = now
         self.keep = request.keep_alive
         self.request_id = request.request_id
+        if request.method == b"HEAD":
+            self.bodiless = True
         self.deadline = now + backend.budget
         if request.budget is not None:
             allowed, self.defaulted, bad = shortened(backend.budget, request.budget)

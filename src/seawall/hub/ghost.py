@@ -68,6 +68,10 @@ class Ghost(Timed):
         """The exchange has ended with an answer of the hub."""
         self.over(False)
 
+    def taking(self) -> bool:
+        """Nobody reads."""
+        return False
+
     def end_writing(self) -> bool:
         """Nobody reads it."""
         return False

@@ -45,6 +45,9 @@ def too_long(exchange: Exchange, now: float) -> None:
         exchange.end_of_answer(False)
     elif phase == STREAMING and exchange.client.blocked:
         client = exchange.client
+        if client.taking():
+            exchange.until = now + settings.body_gap
+            return
         exchange.client_gone()
         client.cut(by_reset=not exchange.request.v11)
     elif phase == STREAMING or exchange.client.paused:

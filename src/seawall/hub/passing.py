@@ -22,10 +22,6 @@ class Passing:
         """A 1xx that is not the answer."""
         raise NotImplementedError
 
-    def no_body(self, head: ResponseHead) -> bool:
-        """Whether the answer ends with its head."""
-        raise NotImplementedError
-
     def chunk_reader(self) -> ChunkedBody | Dechunker:
         """What follows a chunked answer."""
         raise NotImplementedError

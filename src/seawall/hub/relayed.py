@@ -44,10 +44,6 @@ class Relayed(Exchange):
         if self.request.v11 and (head.status != 100 or self.request.expect):
             self.client.write(b"\r\n".join((head.line, *head.lines, b"\r\n")))
 
-    def no_body(self, head: ResponseHead) -> bool:
-        """Whether the answer ends with its head."""
-        return self.request.method == b"HEAD" or head.status == 204 or head.status == 304
-
     def chunk_reader(self) -> ChunkedBody | Dechunker:
         """What follows a chunked answer: passed on as it is, or unwrapped for who knows no chunks."""
         return ChunkedBody() if self.request.v11 else Dechunker()
@@ -68,7 +64,7 @@ class Relayed(Exchange):
             lines = [head.line, *(line for line in head.lines if line[:15].lower() != b"content-length:")]
         elif length is None and not request.v11:
             self.keep = False
-        elif length is None or (head.chunked and self.no_body(head) and request.v11):
+        elif length is None or (head.chunked and request.v11):
             lines.append(b"Transfer-Encoding: chunked")
             self.rechunk = not head.chunked
         if not self.keep or not self.full or client.hub.draining:

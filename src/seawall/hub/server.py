@@ -39,7 +39,7 @@ __all__ = ["Hub", "run", "serve"]
 log = logging.getLogger("seawall.hub")
 RESERVED = 64  # descriptors kept for logs, the admin port and whatever the loop needs
 HANDSHAKE = 0.05  # s; a handshake that had begun when we went deaf has ended by then, but for the slowest lines
-SETTLED = 0.25  # s; while draining, a client idle for that long has nothing on its way to us
+SETTLED = 0.25  # s; a client idle for that long has nothing on its way to us
 
 
 class Hub:
@@ -123,12 +123,9 @@ class Hub:
             self._sweeper.cancel()
         for client in list(self.clients):
             client.transport.close()
-        for ghost in list(self.ghosts):
-            if ghost.exchange is not None:
-                ghost.exchange.fail("E908", "the hub ends")
         for backend in self.backends.values():
             backend.close()
-        await asyncio.sleep(0.05)
+        await self._see_them_off(0.05)
         for client in list(self.clients):
             client.transport.abort()
         self.wheel.close()
@@ -136,14 +133,22 @@ class Hub:
         if self.access_log is not None:
             self.access_log.close()
 
+    async def _see_them_off(self, seconds: float) -> None:
+        """Let what was closed end, and with it what runs on for nobody."""
+        end = self.loop.time() + seconds
+        while self.loop.time() < end:
+            for ghost in list(self.ghosts):
+                if ghost.exchange is not None:
+                    ghost.exchange.fail("E908", "the hub ends")
+            if not self.clients and not any(backend.connections for backend in self.backends.values()):
+                return
+            await asyncio.sleep(0.001)
+
     # -- clients
     def _take(self, sock: socket.socket) -> bool:
         self.arriving += 1
         self.loop.create_task(self._adopt(sock))
-        if len(self.clients) + self.arriving < self.most:
-            return True
-        self._make_room()
-        return len(self.clients) + self.arriving < self.most
+        return self._has_room()
 
     async def _adopt(self, sock: socket.socket) -> None:
         try:
@@ -153,17 +158,30 @@ class Hub:
         finally:
             self.arriving -= 1
 
-    def _make_room(self) -> None:
-        """At the cap the client that has been idle longest goes: it is the one least likely to miss its connection."""
-        idle = [c for c in self.clients if c.state == HEAD and not c.buffer and not c.transport.is_closing()]
-        if idle:
+    def _has_room(self) -> bool:
+        """Whether one more client may come. At the cap it may where somebody is idle, and then the longest idle one goes.
+
+        Who is idle only since a moment ago may have its next request on the way. Cost: nothing below the cap.
+        """
+        crowd = len(self.clients) + self.arriving
+        if crowd < self.most:
+            return True
+        settled = self.now() + self.settings.idle_timeout - SETTLED
+        idle = [c for c in self.clients if c.state == HEAD and not c.buffer and c.due <= settled]
+        if idle and crowd > self.most:
             min(idle, key=lambda client: client.due).transport.abort()  # close() would wait for one that does not read
+            return False  # until it is gone
+        return bool(idle)
 
     def gone(self, client: Client) -> None:
         """A client's connection has ended."""
         self.clients.pop(client, None)
         self.wheel.drop(client)
-        if not self.draining and len(self.clients) + self.arriving < self.most:
+        if not self.draining:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        if self._has_room():
             for listener in self.listeners:
                 listener.resume()
 
@@ -230,8 +248,8 @@ class Hub:
         now = self.now()
         for backend in self.backends.values():
             backend.sweep(now)
-        if len(self.clients) + self.arriving >= self.most:  # nobody was idle when the last one came
-            self._make_room()
+        if len(self.clients) + self.arriving >= self.most:
+            self._let_in()  # somebody may have become idle since
         self._sweeper = self.loop.call_later(1.0, self._sweep)
 
 

@@ -168,10 +168,6 @@ class TxExchange(Exchange):
         return b"\r\n".join(lines) + self.text
 
     # -- back
-    def no_body(self, head: ResponseHead) -> bool:
-        """Whether the answer ends with its head."""
-        return head.status in (204, 304)
-
     def chunk_reader(self) -> Dechunker:
         """The answer is read, not passed on."""
         return Dechunker()

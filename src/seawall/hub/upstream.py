@@ -178,39 +178,37 @@ class Upstream(asyncio.Protocol):
 
     def _final(self, exchange: Exchange, head: ResponseHead, data: bytes) -> None:
         self.keep = head.keep_alive
-        end, size = head.end, len(data)
-        if exchange.no_body(head):
-            self.keep = self.keep and size == end
+        end, status, length = head.end, head.status, head.length
+        if status == 204 or status == 304 or exchange.bodiless:
+            self.keep = self.keep and len(data) == end
             exchange.head(head, b"", 0)
             exchange.ended()
-            return
-        body: bytes | memoryview = data[end:] if size - end <= SPLIT else memoryview(data)[end:]
-        if head.chunked:
-            self.state = CHUNKED
-            self.chunks = exchange.chunk_reader()
-            exchange.head(head, b"", None)
-            if body and self.exchange is exchange:
-                self._on_chunks(exchange, bytes(body))
-        elif head.length is None:
-            self.state = TO_THE_END
-            self.keep = False
-            exchange.head(head, b"", None)
-            if body and self.exchange is exchange:
-                exchange.body(bytes(body))
+        elif length is not None:
+            size = len(data) - end
+            body: bytes | memoryview = data[end:] if size <= SPLIT else memoryview(data)[end:]
+            if size > length:
+                body = body[:length]
+                self.keep = False
+            exchange.head(head, body, length)
+            if size >= length:
+                exchange.ended()
+            else:
+                self.state, self.left = COUNTED, length - size
         else:
-            self._counted(exchange, head, body, head.length)
+            self._unmeasured(exchange, head, data[end:])
 
-    def _counted(self, exchange: Exchange, head: ResponseHead, body: bytes | memoryview, length: int) -> None:
-        size = len(body)
-        if size > length:
-            body = body[:length]
-            self.keep = False
-        exchange.head(head, body, length)
-        if size >= length:
-            exchange.ended()
+    def _unmeasured(self, exchange: Exchange, head: ResponseHead, body: bytes) -> None:
+        """A body whose length nobody has said: chunked, or until the connection ends."""
+        if head.chunked:
+            self.state, self.chunks = CHUNKED, exchange.chunk_reader()
         else:
-            self.state = COUNTED
-            self.left = length - size
+            self.state, self.keep = TO_THE_END, False
+        exchange.head(head, b"", None)
+        if body and self.exchange is exchange:
+            if head.chunked:
+                self._on_chunks(exchange, body)
+            else:
+                exchange.body(body)
 
     def _on_counted(self, exchange: Exchange, data: bytes) -> None:
         size, left = len(data), self.left
