@@ -69,7 +69,7 @@ def test_every_flag_sets_something_and_help_shows_its_true_default() -> None:
     known = HUB_KINDS.keys() | TARGET_KINDS.keys() | {"admin", "max_connections"}
     fields = {flag.replace("-", "_") for flag, *_ in FLAGS} | {flag.replace("-", "_") for flag, *_ in SWITCHES}
     assert fields <= known
-    without_flag = {"ca", "sni", "verify", "max_head", "max_body_tx", "budget_header"}
+    without_flag = {"ca", "sni", "verify", "max_head", "max_body_tx"}
     assert known - fields == without_flag
     kinds = TARGET_KINDS | HUB_KINDS
     for flag, _, shown, *_ in FLAGS:

@@ -305,7 +305,6 @@ def test_a_hub_needs_no_more_than_a_target() -> None:
         ({"max_connections": 0}, "from 1"),
         ({"idle_timeout": -1}, "more than 0"),
         ({"drain_timeout": -1}, "from 0"),
-        ({"budget_header": "X Budget"}, "name of a header"),
         ({"breaker_log": ""}, "path of a file"),
     ],
 )

@@ -17,7 +17,7 @@ from .shape import Command, Option, verbose
 
 __all__ = ["hub"]
 
-_NO_PORT = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM)
+_NO_PORT = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR)
 
 PLACES, LIMITS, CLIENTS, LOGS = "Where", "Each target (its own settings follow its URL)", "Clients", "Logs and operators"
 

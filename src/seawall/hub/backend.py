@@ -51,6 +51,7 @@ class Backend:
         self.target = Target(settings.name, breaker=self.breaker, bulkhead=self.bulkhead)
         self.judge = Judge(settings.failures)
         self.budget = settings.budget_ms / 1000
+        self.read = settings.read
         self.least = settings.min_ms / 1000
         self.base = settings.path.encode()
         self.host = _host_header(settings)
@@ -87,11 +88,11 @@ class Backend:
     def put_back(self, upstream: Upstream, now: float) -> None:
         """Keep a connection whose answer has ended cleanly."""
         keepalive = self.settings.keepalive
-        if not keepalive:
+        if keepalive:
+            upstream.idle_until = now + keepalive
+            self.idle.append(upstream)
+        else:
             upstream.transport.close()
-            return
-        upstream.idle_until = now + keepalive
-        self.idle.append(upstream)
 
     def lost(self, upstream: Upstream) -> None:
         """A connection has ended; a second time says nothing new."""

@@ -116,21 +116,21 @@ class Exchange(Passing):
         if left <= 0.0 or left < backend.least:
             self._too_late(left)
             return
+        breaker, bulkhead = backend.breaker, backend.bulkhead
         try:
-            if backend.breaker.fast is None:
-                backend.breaker.check(left)
-            self.ticket = backend.bulkhead.take(self, left)
-            if self.ticket is not None:
-                backend.bulkhead.join(self.ticket)
+            if breaker.fast is None:
+                breaker.check(left)
+            ticket = bulkhead.take(self, left)
+            if ticket is None:
+                self._admitted(now)
+            else:
+                self.ticket = ticket
+                bulkhead.join(ticket)
+                self._stand_in_line(now, ticket)
         except CircuitOpenError as refusal:
             self.fail("E904", str(refusal), retry_after=refusal.retry_after)
         except BulkheadFullError as refusal:
             self.fail("E905", str(refusal), retry_after=refusal.retry_after)
-        else:
-            if self.ticket is None:
-                self._admitted(now)
-            else:
-                self._stand_in_line(now, self.ticket)
 
     def _too_late(self, left: float) -> None:
         self.fail("E906", f"{max(0.0, left) * 1000:.0f} ms of budget are left, too little to call {self.backend.name}")
@@ -154,16 +154,21 @@ class Exchange(Passing):
                     self._too_late(self.deadline - now)
                 else:
                     self._admitted(now)
+            except CircuitOpenError as refusal:
+                self.fail("E904", str(refusal), retry_after=refusal.retry_after)
             except Exception:
                 self.fault()
 
     def _admitted(self, now: float) -> None:
+        """A place is in hand: the token, at last. It may have opened in the meantime, or another has the trial."""
         backend = self.backend
-        try:
-            self.token = backend.breaker.admit(self.deadline - now)
-        except CircuitOpenError as refusal:  # it opened while this one stood in line, or another has the trial
-            self.fail("E904", str(refusal), retry_after=refusal.retry_after)
-            return
+        breaker = backend.breaker
+        token: Token | None = breaker.fast
+        if token is None:
+            token = breaker.admit(self.deadline - now)
+        else:  # what admit() does while the circuit is closed
+            next(breaker.started_ticks)
+        self.token = token
         next(backend.bulkhead.started_ticks)
         upstream = backend.take_idle()
         if upstream is not None:
@@ -217,7 +222,7 @@ class Exchange(Passing):
         backend = self.backend
         self.phase = WAITING
         self.attempt_ends = now + backend.attempt_limit
-        self.until = now + backend.settings.read
+        self.until = now + backend.read
         self._arm()
 
     # -- the answer comes back: what is common to both doors
@@ -378,16 +383,16 @@ class Exchange(Passing):
             free.append(True)
             if bulkhead.alert:
                 bulkhead.pump()
-        self.count(code, now)
+        if not self.counted:
+            self.count(code, now)
         self.client.exchange = None
 
     def count(self, code: str, now: float) -> None:
         """Evidence: once for each exchange."""
-        if not self.counted:
-            self.counted = True
-            self.code = code
-            seconds = now - self.began
-            self.backend.count(code, seconds)
-            log = self.client.hub.access_log
-            if log is not None:
-                log.write(self.client.hub.access_line(self, seconds))
+        self.counted = True
+        self.code = code
+        seconds = now - self.began
+        self.backend.count(code, seconds)
+        log = self.client.hub.access_log
+        if log is not None:
+            log.write(self.client.hub.access_line(self, seconds))

@@ -8,10 +8,13 @@ head is compared with the last one, line by line, and only what differs is looke
 name, without a control character, and of a kind whose value decides nothing about the others. Whatever does not fit,
 in number, order, name or kind, goes the whole way through :mod:`seawall.hub.head`, and is the new pattern.
 
-The result is the same as the whole way gives, and a test compares the two over any sequence of heads. It costs about a
-third. A connection whose heads never repeat is not compared any more after a few tries.
+A head that is the same byte for byte, as those of pollers, health checks and answers within one second are, is the last
+head itself.
 
-Heads are never changed once they are made: the next one is copied from the last.
+The result is the same as the whole way gives, and a test compares the two over any sequence of heads. A connection whose
+heads never repeat is not compared any more after a few tries.
+
+Heads are never changed once they are made: the next one is the last one, or is copied from it.
 """
 
 from __future__ import annotations
@@ -95,48 +98,54 @@ class _Pattern:
 class _Recall(Generic[H]):
     """What both directions share: when to compare, and when to give it up."""
 
-    __slots__ = ("_head", "_misses", "_pattern", "_raw")
+    __slots__ = ("_head", "_known", "_misses", "_pattern", "_studied")
     names: Names
 
     def __init__(self) -> None:
-        self._misses = 0
-        self._raw = b""
         self._head: H | None = None
+        self._known = b""  # the bytes of the last head, its empty line included
         self._pattern: _Pattern | None = None
+        self._studied = False
+        self._misses = 0
 
     def parse(self, data: bytes, limit: int = HEAD_LIMIT) -> H | None:
         """The head at the start of ``data``, exactly as the whole way gives it; ``None`` while it is not whole."""
         old = self._head
         if old is not None:
-            end = data.find(END, 0, limit)
-            if end > 0 and (pattern := self._pattern or self._study(old)) is not None:
-                head = self._again(old, pattern, data[:end].split(b"\r\n"))
-                if head is not None:
-                    head.end = end + 4
-                    self._head = head
-                    self._misses = 0
-                    return head
+            if data.startswith(self._known):  # byte for byte the same: so is the head, which nobody changes
+                self._misses = 0
+                return old
+            head = self._compared(old, data, limit)
+            if head is not None:
+                return head
         head = self._whole(data, limit)
         if head is not None:
             self._remember(head, data)
         return head
 
+    def _compared(self, old: H, data: bytes, limit: int) -> H | None:
+        if not self._studied:  # only now: a connection of one request, or of equal ones, needs no pattern
+            self._studied = True
+            pattern = _Pattern(self._known[:-4], self.names, old.lines)
+            self._pattern = pattern if pattern.fits else None
+        if self._pattern is None:
+            return None
+        end = data.find(END, 0, limit)
+        if end <= 0:
+            return None
+        head = self._again(old, self._pattern, data[:end].split(b"\r\n"))
+        if head is not None:
+            head.end = end + 4
+            self._head, self._known, self._misses = head, data[: end + 4], 0
+        return head
+
     def _remember(self, head: H, data: bytes) -> None:
-        self._pattern, self._head, self._raw = None, None, b""
+        self._pattern, self._studied, self._head, self._known = None, False, None, b""
         if self._misses < TRIES:
             self._misses += 1
-            raw = data[: head.end - 4]
-            if self._usual(head, raw):
-                self._head, self._raw = head, raw
-
-    def _study(self, old: H) -> _Pattern | None:
-        """The pattern of the last head. Made only when the next one comes: a connection of one request needs none."""
-        if self._raw:
-            pattern = _Pattern(self._raw, self.names, old.lines)
-            self._raw = b""
-            if pattern.fits:
-                self._pattern = pattern
-        return self._pattern
+            known = data[: head.end]
+            if self._usual(head, known):
+                self._head, self._known = head, known
 
     def _whole(self, data: bytes, limit: int) -> H | None:
         raise NotImplementedError

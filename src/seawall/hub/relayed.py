@@ -54,7 +54,10 @@ class Relayed(Exchange):
         self.status = status
         if status < 400 and head.code is None:
             self.code = "0000"
-            self._settle(SUCCESS)
+            token = self.token
+            if token is not None:
+                self.token = None
+                self.backend.breaker.settle(token, SUCCESS)
         else:
             self._judge(head)
         self.started = True

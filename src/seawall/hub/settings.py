@@ -58,7 +58,6 @@ HUB_KINDS: dict[str, Kind] = {
     "drain_delay": Seconds(zero=True),
     "drain_timeout": Seconds(zero=True),
     "trust_forwarded": Switch(),
-    "budget_header": Pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}", "the name of a header, as in X-Budget-Ms", "HEADER"),
 }
 """How each setting of the hub itself is written and what it may be; addresses and ``max_connections`` apart."""
 
@@ -91,7 +90,6 @@ class HubSettings:
         drain_delay: Seconds to go on as before after SIGTERM, while balancers notice. 0.
         drain_timeout: Seconds for what runs to end, after that it is cut. 30.
         trust_forwarded: Whether ``X-Forwarded-*`` of clients are believed and extended. False: they are replaced.
-        budget_header: The header that carries the budget in milliseconds. ``X-Budget-Ms``.
 
     Raises:
         ConfigError: One or more settings cannot work; one line each, all at once.
@@ -115,7 +113,6 @@ class HubSettings:
     drain_delay: float = 0.0
     drain_timeout: float = 30.0
     trust_forwarded: bool = False
-    budget_header: str = "X-Budget-Ms"
 
     def __post_init__(self) -> None:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
