@@ -31,7 +31,7 @@ PUT = b"PUT /CORE/x HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 
 
 def wait_for_phase(bed: HubBed, phase: int) -> None:
-    bed.wait_for(lambda hub: [c for c in hub.clients if c.exchange is not None and c.exchange.phase == phase])
+    bed.wait_for(lambda hub: [c for c in hub.clients if getattr(c.exchange, "phase", None) == phase])
 
 
 def hang(connection: RawConnection) -> None:

@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,11 @@ def test_a_client_that_asks_now_and_then_is_not() -> None:
 
 
 # -- too many
+
+
+def has_counted(codes: dict[str, int], hub: Hub) -> bool:
+    return hub.backends["CORE"].codes == codes
+
 
 def settled(hub: Hub) -> bool:
     """Whether every client has been idle for long enough to be asked to go."""
@@ -118,7 +124,8 @@ def test_a_client_that_reads_nothing_cannot_hold_its_place_at_the_cap(loop: str)
         bed.wait_for(lambda hub: hub.clients)
         for number in range(1, 1000):
             sock.sendall(GET)
-            bed.wait_for(lambda hub, number=number: hub.backends["CORE"].codes == {"0000": number})
+            answered = {"0000": number}
+            bed.wait_for(partial(has_counted, answered))
             if bed.run(lambda hub: next(iter(hub.clients)).blocked):
                 break
         bed.wait_for(settled)

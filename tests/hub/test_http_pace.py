@@ -149,7 +149,7 @@ def test_what_is_collected_in_line_and_not_taken_afterwards_still_stops_the_clie
             _, sent = pushing(caller.sock, b"x" * MANY)
             assert settle(sent) < MANY // 2
             bed.run(lambda hub: hub.backends["CORE"].bulkhead.release())
-            bed.wait_for(lambda hub: [c for c in hub.clients if c.exchange and c.exchange.phase == phases.SENDING])
+            bed.wait_for(lambda hub: [c for c in hub.clients if getattr(c.exchange, "phase", None) == phases.SENDING])
             assert settle(sent) < MANY * 3 // 4
             caller.sock.shutdown(socket.SHUT_RDWR)
         go_on.set()

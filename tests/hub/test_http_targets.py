@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import random
 import re
@@ -15,13 +16,22 @@ import pytest
 from seawall.hub.backend import Backend
 from seawall.hub.upstream import MOST_INTERIMS
 from tests.hub.bed import (
-    LOOPS, Caller, RawConnection, answering, ask, hub_bed, raw_server, refusing, response, talk,
+    LOOPS,
+    Caller,
+    RawConnection,
+    answering,
+    ask,
+    hub_bed,
+    raw_server,
+    refusing,
+    response,
+    talk,
 )  # fmt: skip
 from tests.hub.framing import assert_one_framing
 
 Script = Callable[[RawConnection], object]
 
-QUICK = "read=0.3,connect=0.2,budget-ms=5000,fail-threshold=1000"
+QUICK = "read=0.2,connect=0.1,budget-ms=5000,fail-threshold=1000"
 
 
 def saying(*words: bytes, then: str = "close", gap: float = 0.0) -> Script:
@@ -198,6 +208,33 @@ def test_an_answer_before_the_request_is_in_is_passed_on_and_ends_the_connection
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+def test_a_target_that_answers_and_takes_no_more_does_not_keep_the_connection(
+    loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seawall.hub.upstream.FLUSH", 0.1)
+    full, go_on = threading.Event(), threading.Event()
+
+    def script(connection: RawConnection) -> None:
+        assert full.wait(20)
+        connection.send(response(413, b"enough"))
+        assert go_on.wait(20)
+
+    with raw_server(script) as server, hub_bed(f"CORE={server.url},read=20,budget-ms=20000", loop=loop) as bed:
+        with Caller(bed.port) as caller:
+            caller.send(b"PUT /CORE/x HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n")
+            caller.sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while caller.sock.send(b"x" * 65536):
+                    bed.run(lambda hub: None)
+            caller.sock.settimeout(20)
+            bed.wait_for(lambda hub: any(client.paused for client in hub.clients))
+            full.set()
+            assert caller.answer().status == 413
+            bed.wait_for(lambda hub: hub.backends["CORE"].connections == 0)
+        go_on.set()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 def test_a_target_may_answer_piece_by_piece_while_the_request_goes_on(loop: str) -> None:
     def script(connection: RawConnection) -> None:
         connection.upto(b"\r\n\r\n")
@@ -344,7 +381,7 @@ BASES = (
     OK,
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     b"HTTP/1.0 200 OK\r\nContent-Type: a/b\r\n\r\nok",
-    b"HTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\nConnection: X-B, close\r\nX-B: 1\r\n\r\nno",
+    b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 2\r\nConnection: X-B, close\r\nX-B: 1\r\n\r\nno",
     b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\nETag: \"a\"\r\n\r\n",
 )
 BITS = (b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b",", b"0", b"HTTP/1.1 ", b"Content-Length: 3\r\n", b"\xff",

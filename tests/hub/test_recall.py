@@ -22,10 +22,14 @@ LINES = [
     b" X-A: folded", b"x-a: lower", b"X-Seawall-Code: E904", b"Retry-After: 3", b"Retry-After: 4", b"X-A:\xff",
 ]  # fmt: skip
 FIRST = [
-    b"GET / HTTP/1.1", b"GET /b HTTP/1.1", b"POST / HTTP/1.1", b"HEAD / HTTP/1.0", b"GET / HTTP/1.0", b"GET http://h/c HTTP/1.1",
-    b"BREW / HTTP/1.1", b"GET  / HTTP/1.1", b"GET /\xff HTTP/1.1", b"OPTIONS * HTTP/1.1", b"GET / HTTP/1.2", b"CONNECT h:1 HTTP/1.1",
+    b"GET / HTTP/1.1", b"GET /b HTTP/1.1", b"POST / HTTP/1.1", b"HEAD / HTTP/1.0", b"GET / HTTP/1.0",
+    b"GET http://h/c HTTP/1.1",
+    b"BREW / HTTP/1.1", b"GET  / HTTP/1.1", b"GET /\xff HTTP/1.1", b"OPTIONS * HTTP/1.1", b"GET / HTTP/1.2",
+    b"CONNECT h:1 HTTP/1.1",
 ]  # fmt: skip
-STATUS = [b"HTTP/1.1 200 OK", b"HTTP/1.1 404 No", b"HTTP/1.0 200 OK", b"HTTP/1.1 100 Continue", b"HTTP/1.1 200", b"HTTP/1.1 2 x"]
+STATUS = [
+    b"HTTP/1.1 200 OK", b"HTTP/1.1 404 No", b"HTTP/1.0 200 OK", b"HTTP/1.1 100 Continue", b"HTTP/1.1 200", b"HTTP/1.1 2 x",
+]  # fmt: skip
 
 
 def view(parse: Any, data: bytes) -> object:

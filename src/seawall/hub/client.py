@@ -75,11 +75,9 @@ class Client(asyncio.Protocol, Timed):
     def eof_received(self) -> bool:
         """The client sends no more. It may have left, or wait for its answer with its side closed: it gets a moment."""
         self.half_closed = True
-        if self.state == TUNNEL and isinstance(self.exchange, Exchange) and self.exchange.upstream is not None:
-            if not self.exchange.upstream.end_writing():
-                self.exchange.end_of_answer(False)
-            return True
-        if self.exchange is None or self.state != WAIT:
+        if self.exchange is None or self.state not in (WAIT, TUNNEL):
+            return False
+        if self.state == TUNNEL and self.exchange.upstream is not None and not self.exchange.upstream.end_writing():
             return False
         self.hub.loop.call_later(GRACE, self._left, self.exchange, self.exchange.until)
         return True
@@ -90,6 +88,8 @@ class Client(asyncio.Protocol, Timed):
             return
         if exchange.started and (self.blocked or exchange.until != until):
             self.hub.loop.call_later(GRACE, self._left, exchange, exchange.until)
+        elif self.state == TUNNEL and isinstance(exchange, Exchange):
+            exchange.end_of_answer(False)
         else:
             self.transport.abort()
 
@@ -307,12 +307,6 @@ class Client(asyncio.Protocol, Timed):
         """Whether there is something the client has yet to read, and it has read some since this was asked last."""
         before, self.unsent = self.unsent, self.transport.get_write_buffer_size()
         return 0 < self.unsent < before
-
-    def end_writing(self) -> bool:
-        """Say in a tunnel that the target says no more; ``False`` where nothing is left open then."""
-        if not self.half_closed:
-            self._say_end()
-        return not self.half_closed
 
     def cut(self, *, by_reset: bool) -> None:
         """Close in the middle of an answer. One that lasts until the connection ends looks whole but for a reset."""

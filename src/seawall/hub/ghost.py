@@ -72,10 +72,6 @@ class Ghost(Timed):
         """Nobody reads."""
         return False
 
-    def end_writing(self) -> bool:
-        """Nobody reads it."""
-        return False
-
     def cut(self, *, by_reset: bool) -> None:
         """The exchange has ended badly."""
         self.over(False)

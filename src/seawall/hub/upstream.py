@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Upstream"]
 
 HEAD, COUNTED, CHUNKED, TO_THE_END, TUNNEL = range(5)
+FLUSH = 2.0  # s for the rest of a request that has been answered already, or of a tunnel that has ended
 MOST_INTERIMS = 1000  # 1xx before an answer; a thousand in a packet would otherwise keep the loop busy
 SPLIT = 16384  # bytes; a longer piece of a body is written by itself, since joining it to the head would copy it
 
@@ -25,7 +26,7 @@ class Upstream(asyncio.Protocol):
     """One connection to a target, idle in its backend's stack or at work for one exchange."""
 
     __slots__ = (
-        "alive", "backend", "buffer", "chunks", "exchange", "half_closed", "heads", "idle_until", "keep", "left", "paused",
+        "alive", "backend", "buffer", "chunks", "exchange", "heads", "idle_until", "keep", "left", "paused",
         "reused", "state", "transport", "write",
     )  # fmt: skip
     transport: asyncio.Transport
@@ -39,7 +40,7 @@ class Upstream(asyncio.Protocol):
         self.buffer = b""
         self.state = HEAD
         self.left = 0
-        self.keep = self.reused = self.paused = self.half_closed = False
+        self.keep = self.reused = self.paused = False
         self.idle_until = inf
 
     # -- what asyncio calls
@@ -65,9 +66,8 @@ class Upstream(asyncio.Protocol):
                             else "the target closed the connection without an answer")  # fmt: skip
 
     def eof_received(self) -> bool:
-        """The target says no more: a whole answer, or a broken one. Only in a tunnel the other way stays open."""
-        self.half_closed = True
-        return self.state == TUNNEL and self.exchange is not None and self.exchange.client.end_writing()
+        """The target says no more: a whole answer, or a broken one; either way the connection ends."""
+        return False
 
     def data_received(self, data: bytes) -> None:
         """A piece of an answer."""
@@ -115,8 +115,8 @@ class Upstream(asyncio.Protocol):
             self.transport.writelines([head, *pieces])
 
     def end_writing(self) -> bool:
-        """Say in a tunnel that the client says no more; ``False`` where that cannot be said, or nothing is left open."""
-        if self.half_closed or not self.transport.can_write_eof():
+        """Say in a tunnel that the client says no more; ``False`` where that cannot be said."""
+        if not self.transport.can_write_eof():
             return False
         try:
             self.transport.write_eof()
@@ -150,7 +150,10 @@ class Upstream(asyncio.Protocol):
             self.reused = True
             self.backend.put_back(self, now)
         else:
+            unsent = self.transport.get_write_buffer_size()
             self.transport.close()
+            if unsent:  # for a target that takes no more it would wait for ever
+                self.backend.loop.call_later(FLUSH, self.transport.abort)
 
     # -- answers
     def _on_head(self, exchange: Exchange, data: bytes) -> None:
