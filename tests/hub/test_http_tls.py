@@ -128,16 +128,26 @@ def test_a_handshake_counts_as_connecting(loop: str) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_an_answer_without_length_ends_with_its_tls_session(loop: str, authority: trustme.CA, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended", [True, False], ids=["session ended", "connection ended"])
+def test_an_answer_without_length_is_whole_when_its_tls_session_is_ended(
+    ended: bool, loop: str, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """Where only the connection ends, somebody on the way may have cut the answer short (RFC 9112 9.8)."""
     def script(connection: RawConnection) -> None:
         connection.read_request()
         connection.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
-        assert isinstance(connection.sock, ssl.SSLSocket)
-        connection.sock.unwrap()
+        if ended:
+            assert isinstance(connection.sock, ssl.SSLSocket)
+            connection.sock.unwrap()
 
     with secure(authority, tmp_path, script, "127.0.0.1") as target:
-        with hub_bed(f"CORE={target.url},ca={target.ca},connect=5", loop=loop) as bed:
-            assert ask(bed.port, "GET", "/CORE/x").body == b"all of it"
+        with hub_bed(f"CORE={target.url},ca={target.ca},connect=5", loop=loop) as bed, Caller(bed.port) as caller:
+            caller.begin("GET", "/CORE/x")
+            if ended:
+                assert caller.answer().body == b"all of it"
+            else:
+                with pytest.raises((EOFError, ConnectionError)):
+                    caller.answer()
 
 
 @pytest.mark.parametrize("loop", LOOPS)

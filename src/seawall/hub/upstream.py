@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Upstream"]
 
-HEAD, COUNTED, CHUNKED, TO_THE_END, TUNNEL = range(5)
+HEAD, COUNTED, CHUNKED, TO_THE_END, AT_THE_END, TUNNEL = range(6)
 FLUSH = 2.0  # s for the rest of a request that has been answered already, or of a tunnel that has ended
 MOST_INTERIMS = 1000  # 1xx before an answer; a thousand in a packet would otherwise keep the loop busy
 SPLIT = 16384  # bytes; a longer piece of a body is written by itself, since joining it to the head would copy it
@@ -57,7 +58,7 @@ class Upstream(asyncio.Protocol):
         exchange, self.exchange = self.exchange, None
         if exchange is None:
             return
-        if self.state == TO_THE_END and error is None:
+        if self.state == AT_THE_END and error is None:
             exchange.ended()
         elif self.state == TUNNEL:
             exchange.tunnel_ended()
@@ -67,6 +68,8 @@ class Upstream(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The target says no more: a whole answer, or a broken one; either way the connection ends."""
+        if self.state == TO_THE_END and _says_so(self.transport.get_extra_info("ssl_object")):
+            self.state = AT_THE_END
         return False
 
     def data_received(self, data: bytes) -> None:
@@ -251,3 +254,14 @@ class Upstream(asyncio.Protocol):
             return
         self.state = TUNNEL
         exchange.switched(head, data[head.end :])
+
+
+def _says_so(tls: ssl.SSLObject | None) -> bool:
+    """Whether it is the target that ends: anyone on the way can end a TCP connection, but no TLS session.
+
+    At a bare end of TCP uvloop says nothing to the protocol, and asyncio what it says at the end of a session too.
+    """
+    try:
+        return tls is None or not tls.read(1)
+    except ssl.SSLError:
+        return False
