@@ -30,6 +30,14 @@ POST_LUA = """wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/octet-stream"
 wrk.body = string.rep("p", 4096)
 """
+IDS_LUA = """local n = 0
+request = function()
+  n = n + 1
+  wrk.headers["X-Request-Id"] = string.format("7b0c1c1e-93a5-4a1a-9c0f-%012x", n)
+  wrk.headers["traceparent"] = string.format("00-4bf92f3577b34da6a3ce%012x-00f067aa%08x-01", n, n)
+  return wrk.format()
+end
+"""
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
