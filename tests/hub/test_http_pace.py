@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import threading
+from functools import partial
 
 import pytest
 
@@ -185,6 +186,29 @@ def test_who_asks_on_and_reads_no_answers_is_made_to_wait(asked: bytes, loop: st
             assert caller.answer().status == (200 if asked == GET else 404)
         caller.close()
         thread.join(20)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_nor_is_one_that_asks_one_by_one_answered_for_ever(loop: str) -> None:
+    """Each request comes after the answer to the one before has gone out, if not to the client's hands."""
+    with raw_server(answering(response(200, b"z" * 30_000))) as server:
+        with hub_bed(f"CORE={server.url},{PATIENT}", loop=loop) as bed:
+            caller = reluctant(bed.port)
+            answered = 0
+            while not bed.run(lambda hub: any(client.blocked for client in hub.clients)):
+                caller.send(GET)
+                answered += 1
+                bed.wait_for(partial(has_answered, answered))
+            for _ in range(20):
+                caller.send(GET)
+                threading.Event().wait(0.005)
+            assert bed.run(partial(has_answered, answered))
+            assert [caller.answer().status for _ in range(answered + 20)] == [200] * (answered + 20)
+            caller.close()
+
+
+def has_answered(number: int, hub: Hub) -> bool:
+    return hub.backends["CORE"].codes.get("0000", 0) == number
 
 
 def tunnel(bed: HubBed) -> Caller:

@@ -276,7 +276,7 @@ class Client(asyncio.Protocol, Timed):
         self.due = due = hub.now() + hub.settings.idle_timeout
         if due * RATE < self.armed:
             hub.wheel.set(self, due)
-        if (self.buffer or self.paused) and not self.blocked:
+        if self.buffer or self.paused:
             self._go_on()
 
     def _go_on(self) -> None:
