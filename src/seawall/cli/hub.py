@@ -25,7 +25,7 @@ PLACES, LIMITS, CLIENTS, LOGS = "Where", "Each target (its own settings follow i
 FLAGS: tuple[tuple[str, str, str, str, str], ...] = (
     ("default", "NAME", "", PLACES, "The target of requests that name none; the path stays as it is."),
     ("tx-path", "PATH", "/tx, off with --default", PLACES, "Where transactions come in: POST {\"target\": NAME, …}."),
-    ("health-path", "PATH", "", PLACES, "Answers 200 here while the hub runs, whatever the targets do."),
+    ("health-path", "PATH", "", PLACES, "Answers 200 here, whatever the targets do; 503 once it drains."),
     ("fail-threshold", "N", "5", LIMITS, "Failures in a row that open the circuit."),
     ("reset-timeout", "SECONDS", "10", LIMITS, "How long it stays open before a trial."),
     ("max-inflight", "N", "10", LIMITS, "Calls at once; one more is answered E905 at once."),

@@ -198,7 +198,7 @@ class TxExchange(Exchange):
             self._settle(SUCCESS)
         else:
             self._settle(self.backend.judge(code), code)
-        self.code = code
+        self.code, self.status = code, status
         self.keep = self.keep and self.request.v11 and not self.client.hub.draining
         extra = b"X-Seawall-Code: %b\r\n" % code.encode()
         if self.request_id is not None:
