@@ -109,7 +109,8 @@ def test_the_readme_shows_the_message_of_a_full_bulkhead(readme: dict[str, Any])
 
 def flags() -> list[str]:
     """Every flag that ``seawall hub --help`` lists."""
-    with click.Context(hub) as ctx:
+    # As the group has it: click keeps the help option that was made first, for every later use of the command.
+    with click.Context(hub, help_option_names=["-h", "--help"]) as ctx:
         return [name for param in hub.get_params(ctx) for name in param.opts if name.startswith("--")]
 
 

@@ -38,8 +38,6 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, examples: Examples = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Said here too: click keeps the help option it has made first, also when a command is asked without its group.
-        self.context_settings.setdefault("help_option_names", ["-h", "--help"])
         self.examples = examples
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
