@@ -1,6 +1,6 @@
 """Seawall keeps one slow or dead dependency from dragging down everything that calls it.
 
-Where things are; imports point down this list only::
+Where things are; a line imports from the lines above it only::
 
     errors      every error, on one page
     outcome     success, failure, ignored; what counts as a failure; the hub's codes
