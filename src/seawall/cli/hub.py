@@ -131,7 +131,7 @@ def _cannot_start(error: OSError, places: list[str]) -> say.Stop:
         what, _, todo = why.partition("; ")
         return say.Stop(what, hint=todo)
     if isinstance(error, socket.gaierror) or error.errno in _NO_PORT:
-        where = " or ".join(places)
+        where = error.filename or " or ".join(places)
         todo = "--listen takes another address; --admin another, or off"
         return say.Stop(f"cannot listen on {where}", why.lower(), todo, say.UNAVAILABLE)
     raise error

@@ -133,22 +133,30 @@ class Listener:
 
 
 def open_listener(address: Address) -> socket.socket:
-    """A listening, non-blocking socket; :class:`OSError` with its reason where that cannot be had."""
-    if address.kind == "unix":
-        sock = _open_unix(address.path)
-    else:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind((address.host, address.port))
-        except OSError:
-            sock.close()
-            raise
-    sock.listen(BACKLOG)
+    """A listening, non-blocking socket; :class:`OSError` with its reason and the address where that cannot be had."""
+    try:
+        sock = _bind(address)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        error.filename = str(address)
+        raise
     sock.setblocking(False)
+    return sock
+
+
+def _bind(address: Address) -> socket.socket:
+    if address.kind == "unix":
+        return _open_unix(address.path)
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((address.host, address.port))
+    except OSError:
+        sock.close()
+        raise
     return sock
 
 
