@@ -14,6 +14,7 @@ from .answers import problem
 from .chunks import BadChunk, ChunkedBody
 from .exchange import Exchange
 from .head import BadHead, RequestHead
+from .pausing import Pausing
 from .recall import RequestRecall
 from .wheel import RATE, Timed
 
@@ -32,7 +33,7 @@ AHEAD = 65536  # bytes a client may send ahead of the answer it waits for
 _CODES = {431: "E431", 413: "E413", 408: "E408"}
 
 
-class Client(asyncio.Protocol, Timed):
+class Client(asyncio.Protocol, Pausing, Timed):
     """One connection of a client. It stands on the wheel for itself and for the exchange it is in."""
 
     __slots__ = (
@@ -62,6 +63,7 @@ class Client(asyncio.Protocol, Timed):
         self.peer = peer[0].encode() if isinstance(peer, tuple) else b"unknown"
         self.forwarded_lines = b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: http\r\nVia: 1.1 seawall" % self.peer
         self.hub.clients[self] = None
+        self.hub.arriving -= 1  # here it is counted as a client; both at once would be one too many at the cap
         self.set_due(self.hub.now() + self.hub.settings.idle_timeout)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -243,18 +245,6 @@ class Client(asyncio.Protocol, Timed):
     def set_due(self, due: float) -> None:
         """When to look at this connection again."""
         self.hub.wheel.set(self, due)
-
-    def pause(self) -> None:
-        """Take no more from the client."""
-        if not self.paused and not self.transport.is_closing():
-            self.paused = True
-            self.transport.pause_reading()
-
-    def resume(self) -> None:
-        """Take from the client again."""
-        if self.paused and not self.transport.is_closing():
-            self.paused = False
-            self.transport.resume_reading()
 
     def reply(self, head: bytes, body: bytes, keep: bool) -> None:
         """Write an answer of the hub's own, and end its exchange."""

@@ -155,7 +155,6 @@ class Hub:
             await self.loop.connect_accepted_socket(lambda: Client(self), sock)
         except OSError:
             sock.close()  # it had gone again already
-        finally:
             self.arriving -= 1
 
     def _has_room(self) -> bool:
@@ -177,11 +176,10 @@ class Hub:
         """A client's connection has ended."""
         self.clients.pop(client, None)
         self.wheel.drop(client)
-        if not self.draining:
-            self._let_in()
+        self._let_in()
 
     def _let_in(self) -> None:
-        if self._has_room():
+        if not self.draining and self._has_room():
             for listener in self.listeners:
                 listener.resume()
 
@@ -248,8 +246,7 @@ class Hub:
         now = self.now()
         for backend in self.backends.values():
             backend.sweep(now)
-        if len(self.clients) + self.arriving >= self.most:
-            self._let_in()  # somebody may have become idle since
+        self._let_in()  # at the cap somebody may have become idle since
         self._sweeper = self.loop.call_later(1.0, self._sweep)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .chunks import BadChunk, ChunkedBody, Dechunker
 from .head import BadHead, ResponseHead
+from .pausing import Pausing
 from .recall import ResponseRecall
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ MOST_INTERIMS = 1000  # 1xx before an answer; a thousand in a packet would other
 SPLIT = 16384  # bytes; a longer piece of a body is written by itself, since joining it to the head would copy it
 
 
-class Upstream(asyncio.Protocol):
+class Upstream(asyncio.Protocol, Pausing):
     """One connection to a target, idle in its backend's stack or at work for one exchange."""
 
     __slots__ = (
@@ -126,18 +127,6 @@ class Upstream(asyncio.Protocol):
         except OSError:
             return False  # the target has gone, and we are about to hear of it
         return True
-
-    def pause(self) -> None:
-        """The client reads too slowly: take no more from the target."""
-        if not self.paused and not self.transport.is_closing():
-            self.paused = True
-            self.transport.pause_reading()
-
-    def resume(self) -> None:
-        """The client reads again."""
-        if self.paused and not self.transport.is_closing():
-            self.paused = False
-            self.transport.resume_reading()
 
     def drop(self) -> None:
         """End the connection in the middle of an answer."""
