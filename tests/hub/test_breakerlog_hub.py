@@ -177,3 +177,15 @@ def test_a_port_that_is_taken_is_said_at_start(tmp_path: Path) -> None:
         hub = start(tmp_path, f"--listen=127.0.0.1:{core.port}", f"--target=CORE={core.url}")
     assert hub.wait() == 69
     assert f"error: cannot listen on 127.0.0.1:{core.port}" in hub.said()
+
+
+@pytest.mark.parametrize("flag", ["--listen", "--admin"])
+def test_of_two_places_only_the_one_that_is_taken_is_said(flag: str, tmp_path: Path) -> None:
+    with running_target() as core:
+        taken = f"127.0.0.1:{core.port}"
+        places = {"--listen": "127.0.0.1:0", "--admin": "127.0.0.1:0"} | {flag: taken}
+        words = [f"{name}={place}" for name, place in places.items()]
+        hub = start(tmp_path, f"--target=CORE={core.url}", *words)
+    assert hub.wait() == 69
+    assert hub.said().splitlines()[0] == f"error: cannot listen on {taken} (address already in use)"
+    assert hub.lines == []

@@ -259,6 +259,18 @@ def test_requests_sent_ahead_are_answered_in_order_whoever_answers(loop: str) ->
                     assert answer.body == path.removeprefix(b"/CORE")
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_body_in_one_packet_with_the_next_request_ends_where_it_says(loop: str) -> None:
+    """Each goes on by a connection of its own: on a kept one a byte too many would make the next request whole again."""
+    def script(connection: RawConnection) -> None:
+        head, _, body = connection.read_request().partition(b"\r\n\r\n")
+        connection.send(response(200, head.split(b"\r\n")[0] + b" " + body, Connection="close"))
+
+    with raw_server(script) as server, hub_bed(f"CORE={server.url}", loop=loop) as bed, Caller(bed.port) as caller:
+        caller.send(b"POST /CORE/x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody" + GET)
+        assert [caller.answer().body for _ in range(2)] == [b"POST /x HTTP/1.1 body", b"GET /x HTTP/1.1 "]
+
+
 @pytest.mark.parametrize("size", [70_000, 100_000, 1_000_000])
 def test_a_head_that_is_too_long_is_refused_and_the_answer_arrives(size: int) -> None:
     with hub_bed("CORE=http://127.0.0.1:9", loop="uvloop") as bed, Caller(bed.port) as caller:

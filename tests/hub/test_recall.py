@@ -86,6 +86,21 @@ def test_mutated_heads_in_long_sequences_are_read_the_same() -> None:
             assert view(connection.parse, bytes(data)) == view(parse_request, bytes(data))
 
 
+@pytest.mark.parametrize("names", [
+    (b"X-Request-Id", b"X-Request-Id"), (b"X-Request-Id", b"x-request-id"), (b"X-Budget-Ms", b"X-Budget-Ms"),
+])
+@pytest.mark.parametrize("place", [0, 1])
+def test_of_two_lines_of_one_kind_neither_stands_for_both(place: int, names: tuple[bytes, bytes]) -> None:
+    """Their values are joined: where one line changes, what the other says still counts."""
+    connection = RequestRecall()
+    for n in range(3):
+        values = [b"100", b"100"]
+        values[place] = b"%d" % n
+        twice = [b"%b: %b" % pair for pair in zip(names, values, strict=True)]
+        data = b"\r\n".join([b"GET / HTTP/1.1", b"Host: h", b"A: b", b"B: c", *twice]) + b"\r\n\r\n"
+        assert view(connection.parse, data) == view(parse_request, data)
+
+
 def test_what_repeats_is_compared_and_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = []
 

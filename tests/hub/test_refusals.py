@@ -315,6 +315,33 @@ def test_a_wait_in_line_ends_and_a_waiter_that_leaves_keeps_no_place(loop: str) 
         assert core.stats()["other"] == 1
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_who_stands_in_line_when_the_circuit_opens_is_refused(loop: str) -> None:
+    """A place comes free with the very failure that opens: nobody takes it to the target any more."""
+    gate = threading.Event()
+
+    def script(connection: RawConnection) -> None:
+        connection.read_request()
+        gate.wait(30)  # and breaks off, without an answer
+
+    limits = "max-inflight=1,max-queue=2,max-wait=20,read=30,fail-threshold=1,reset-timeout=300"
+    with raw_server(script) as server, hub_bed(f"CORE={server.url},{limits}", loop=loop, budget_ms="60000") as bed:
+        callers = [Caller(bed.port) for _ in range(3)]
+        for number, caller in enumerate(callers):
+            caller.begin("POST", "/CORE/x", b"")
+            bed.wait_for(lambda hub: hub.backends["CORE"].bulkhead.in_flight)
+            bed.wait_for(lambda hub, number=number: hub.backends["CORE"].bulkhead.waiting == number)  # type: ignore[misc]
+        gate.set()
+        answers = [caller.answer() for caller in callers]
+        assert [(answer.status, answer.code) for answer in answers] == [(502, "E903"), (503, "E904"), (503, "E904")]
+        for refused in answers[1:]:
+            assert "CORE is open" in refused.json()["detail"]
+            assert 200 < int(refused.headers["retry-after"]) <= 300
+        assert len(server.requests) == 1
+        for caller in callers:
+            caller.close()
+
+
 @pytest.mark.parametrize(("path", "detail"), [
     ("/", "names no target"), ("/nobody/x", "CLAIM, CORE"), ("/core/x", "CLAIM, CORE"), ("/CORE%2Fx", "CLAIM, CORE"),
 ])

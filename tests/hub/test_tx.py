@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -214,6 +215,19 @@ def test_an_answer_that_is_no_success(status: int, code: str, outer: int, kind: 
             assert "location" not in got.headers
             assert len(server.requests) == 1
             assert caller.ask("POST", "/tx", TX).code == code
+
+
+@pytest.mark.parametrize(("status", "code", "outer"), [(500, "E500", 502), (422, "B422", 200)])
+def test_the_access_log_has_the_status_that_the_client_got(status: int, code: str, outer: int, tmp_path: Path) -> None:
+    """Not the one the target answered with: where the door gives another, that is what the line is about."""
+    log = tmp_path / "access.log"
+    with raw_server(answering(response(status, b"{}"))) as server:
+        with hub_bed(f"CORE={server.url}", access_log=str(log)) as bed:
+            assert ask(bed.port, "POST", "/tx", TX).status == outer
+    (line,) = map(json.loads, log.read_text().splitlines())
+    assert {key: line[key] for key in ("door", "target", "code", "status")} == {
+        "door": "tx", "target": "CORE", "code": code, "status": outer,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("loop", LOOPS)
