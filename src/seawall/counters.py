@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 from itertools import count
+from threading import RLock
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["Tally", "reset_in_child"]
+__all__ = ["birth", "reading", "reset_in_child"]
 
-class Tally:
-    """A counter that one atomic step raises and that is exact to read at any moment.
 
-    Raise it with ``next(tally.ticks)``: one C call under the GIL, a compare-and-swap on free-threaded builds since 3.13.
-    Reading it by ``next`` would use up a number, so its text is read, ``count(n)``: that takes no lock (a signal handler
-    or a finalizer may ask at any moment) and changes nothing.
+def reading(ticks: count[int]) -> int:
+    """How often ``next(ticks)`` was called: ``itertools.count()`` is a counter that one atomic step raises.
+
+    ``next`` on it is one C call under the GIL, a compare-and-swap on free-threaded builds since 3.13. Reading it by
+    ``next`` would use up a number, so its text is read, ``count(n)``: that takes no lock (a signal handler or a finalizer
+    may ask at any moment) and changes nothing.
     """
+    return int(repr(ticks)[len("count(") : -1])
 
-    __slots__ = ("ticks",)
 
-    def __init__(self) -> None:
-        self.ticks = count()
+_birth = RLock()  # re-entrant: the collector may close a coroutine in those lines, which settles with another policy
 
-    @property
-    def value(self) -> int:
-        """How often it was raised."""
-        return int(repr(self.ticks)[len("count(") : -1])
+
+def birth() -> RLock:
+    """The lock under which a policy makes what it needs from its first trouble on, its own lock among it."""
+    return _birth
 
 
 class _Resettable(Protocol):
@@ -41,6 +42,8 @@ def reset_in_child(policy: _Resettable) -> None:
 
 
 def _after_fork() -> None:
+    global _birth
+    _birth = RLock()
     for policy in list(_policies):
         policy._after_fork()
 

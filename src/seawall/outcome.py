@@ -19,6 +19,8 @@ __all__ = ["CODES", "REFUSALS", "SYSTEM_ERRORS", "Code", "Outcome", "Rule", "Rul
 
 log = logging.getLogger("seawall")
 
+MOST_TYPES = 256  # of errors, remembered by each set of rules: a program that makes classes as it goes fills no memory
+
 
 class Outcome(StrEnum):
     """How one attempt ended; ``== "success"`` holds."""
@@ -60,13 +62,14 @@ class Rules:
     A predicate that raises is logged; the error then counts as a failure and reaches the caller unharmed.
     """
 
-    __slots__ = ("_ignored_tests", "_ignored_types", "_tests", "_types", "result_tests")
+    __slots__ = ("_ignored_tests", "_ignored_types", "_known", "_tests", "_types", "result_tests")
 
     def __init__(self, counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule]) -> None:
         self._types, self._tests, self.result_tests = _sort(counts_as_failure, "counts_as_failure")
         self._ignored_types, self._ignored_tests, results = _sort(ignores, "ignores")
         if results:
             raise TypeError("ignores= takes types and predicates on errors; a result that is no failure is a success")
+        self._known: dict[type[BaseException], Outcome] = {}  # where the type alone decides
 
     def _key(self) -> tuple[object, ...]:
         return (self._types, self._tests, self.result_tests, self._ignored_types, self._ignored_tests)
@@ -77,7 +80,15 @@ class Rules:
     __hash__ = None  # type: ignore[assignment]  # equal by value, and nobody's key
 
     def of_error(self, error: BaseException) -> Outcome:
-        """How a call that raised ``error`` ended."""
+        """How a call that raised ``error`` ended. Cost: a look into a dictionary, unless predicates are asked."""
+        outcome = self._known.get(type(error))
+        if outcome is None:
+            outcome = self._judge(error)
+            if not (self._tests or self._ignored_tests) and len(self._known) < MOST_TYPES:
+                self._known[type(error)] = outcome
+        return outcome
+
+    def _judge(self, error: BaseException) -> Outcome:
         if isinstance(error, RejectedError):
             return DISCARDED
         if isinstance(error, DeadlineExceededError) or _is_cancellation(error):
@@ -91,6 +102,12 @@ class Rules:
     def of_result(self, result: object) -> Outcome:
         """How a call that returned ``result`` ended."""
         return FAILURE if self.result_tests and _any(self.result_tests, result, True) else SUCCESS
+
+
+def to_rules(counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule]) -> Rules:
+    """The rules; one object for all who go by the default."""
+    default = counts_as_failure is Exception and ignores == ()
+    return DEFAULT_RULES if default else Rules(counts_as_failure, ignores)
 
 
 def _sort(
@@ -131,6 +148,9 @@ def _is_cancellation(error: BaseException) -> bool:
     """Whether this is asyncio's ``CancelledError``, without importing asyncio: who raises it has done so."""
     exceptions = sys.modules.get("asyncio.exceptions")
     return exceptions is not None and isinstance(error, exceptions.CancelledError)
+
+
+DEFAULT_RULES = Rules(Exception, ())
 
 
 class Code(NamedTuple):

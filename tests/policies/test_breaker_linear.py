@@ -44,7 +44,8 @@ class Scene:
         self.clock = ManualClock(100.0)
         self.breaker = CircuitBreaker(2, 10.0, self.clock, trial_lease=5.0, name="CORE")
         self.knocking = Knocking()
-        self.breaker._lock = self.knocking  # type: ignore[assignment]  # stands in for it
+        assert self.breaker.failures == 0  # the first to ask has the lock made
+        self.breaker._made_lock = self.knocking  # type: ignore[assignment]  # stands in for it
         self.tokens = [self.breaker.admit() for _ in range(3)]
         self.breaker.record_failure()
         if state == "about to be cut":

@@ -82,7 +82,7 @@ def test_without_the_lock_too_many_run(form: Callable[[Rush, CircuitBreaker], No
     """The proof that the tests above can fail."""
 
     def unlock(breaker: CircuitBreaker) -> None:
-        breaker._lock = NoLock()  # type: ignore[assignment]  # that is the point
+        breaker._made_lock = NoLock()  # type: ignore[assignment]  # that is the point
         hesitate(breaker)
 
     assert max(rounds_of(form, 1, 10, unlock)) > 1

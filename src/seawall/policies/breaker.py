@@ -4,11 +4,13 @@ Theory of operation. ``_epoch`` stands for "since the last change of state". Whi
 call, so a report that comes with another epoch is stale and moves nothing: a slow call admitted before the trip neither
 closes nor re-opens a circuit. ``fast`` is that epoch while calls pass freely, else ``None``: all the hot path looks at.
 
-``epoch.failed`` holds a word for each failure since the last success and is three things in one: the count (its length),
-the flag "there is something to forget" (its truth) and the last error for the message. A failure appends, then looks at
-the length of *the same* list; a success puts an empty list in its place. The k-th to append sees at least k, so whoever
-reaches the threshold knows it, and a success in between counts as having come just after: exact without a lock. Relied
-on: ``list.append`` and the store of one slot are atomic, with the GIL and (by the list's own lock) without.
+``epoch.failed`` holds a word for each failure since the last success: its length is the count, its last word is for the
+message. A failure appends, then looks at the length of *the same* list; a success puts none in its place. The k-th to
+append sees at least k, so whoever reaches the threshold knows it, and a success in between counts as having come just
+after: exact without a lock (only who starts a list takes it, so that two do not start two). ``epoch.noted`` spares a
+success the looking: a failure appends, *then* raises it; a success lowers it, *then* forgets. A failure between the two
+raises it again, and is forgotten now or by the next success: it counts as having come before this one, or after.
+Relied on: ``list.append`` and the store of one slot are atomic, with the GIL and (by the list's own lock) without.
 
 A half-open trial is a token of its own, with a lease: with several trials out, or after a lease has ended and its place
 was given to another, the late one must be told from the live one. It is out while its caller holds it: one that was lost
@@ -22,16 +24,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
 from math import inf
-from threading import RLock
 
-from ..counters import Tally, reset_in_child
+from ..counters import reading
 from ..errors import CircuitOpenError, ConfigError, seconds
-from ..events import Listener
+from ..events import Listener, Outbox
 from ..guard import Guarded
-from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules
-from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, Circuit, in_a_row
-from .states import VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, to_mode
+from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules, to_rules
+from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, QUIET, Circuit, in_a_row
+from .states import NONE, VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, to_mode, to_settings
 
 __all__ = ["CircuitBreaker"]
 
@@ -62,7 +64,7 @@ class CircuitBreaker(Circuit, Guarded):
     Cost while closed: one attribute load and one counter tick. Source: Nygard, Release It!, 2nd ed., ch. 5.
     """
 
-    __slots__ = ("__weakref__", "_failed", "_started", "failure_threshold", "rules", "started_ticks")
+    __slots__ = ("__weakref__", "failure_threshold", "rules", "started_ticks")
 
     def __init__(
         self,
@@ -84,21 +86,13 @@ class CircuitBreaker(Circuit, Guarded):
             )
         if not callable(clock):
             raise TypeError(f"clock is called to read the time in seconds, like time.monotonic; {clock!r} cannot be called")
-        settings = BreakerSettings(
+        settings = to_settings(
             failure_threshold, reset_timeout, half_open_max_calls, success_threshold, trial_lease, attempt_limit
         )
-        super().__init__(settings.checked(), clock, name)
+        super().__init__(settings, clock, name)
         self.failure_threshold = failure_threshold
-        self.rules = Rules(counts_as_failure, ignores)
-        self._started, self._failed = Tally(), Tally()
-        self.started_ticks = self._started.ticks
-        reset_in_child(self)
-
-    def _after_fork(self) -> None:
-        """In the child nobody holds the lock and no trial is out; what is known of the target still holds."""
-        self._lock = RLock()
-        self._trials, self._by_hand = [], []
-        self.outbox.after_fork()
+        self.rules = to_rules(counts_as_failure, ignores)
+        self.started_ticks = count()
 
     # -- what the guard asks for
     @property
@@ -121,12 +115,12 @@ class CircuitBreaker(Circuit, Guarded):
     @property
     def started(self) -> int:
         """Calls that were let through to the target."""
-        return self._started.value
+        return reading(self.started_ticks)
 
     @property
     def rejected(self) -> int:
         """Calls refused."""
-        return self._rejected.value
+        return reading(self._rejected)
 
     @property
     def mode(self) -> Mode:
@@ -149,7 +143,7 @@ class CircuitBreaker(Circuit, Guarded):
             due = self.state is not CLOSED and mode in (ENFORCE, OBSERVE) and now >= self._trial_at_locked()
             return BreakerSnapshot(
                 self.name, self.state, mode, "" if expired else self._mode_reason, self.failures, self.started,
-                self._failed.value, self.rejected, self.would_reject, self._opened, self.retry_at,
+                reading(self._failed), self.rejected, self.would_reject, self._opened, self.retry_at,
                 max(0.0, self._free_at_locked(now) - now), due, len(self._out_locked()), self._reason,
             )  # fmt: skip
 
@@ -192,24 +186,21 @@ class CircuitBreaker(Circuit, Guarded):
         if type(token) is Trial:
             self._settle_trial(token, outcome, word)
         elif outcome is SUCCESS:
-            if token.failed:
-                token.failed = []
-            if token.cuts:
-                token.cuts = []
+            if token.noted:
+                self._forget(token)
         elif token is VOID:
             return
         elif outcome is FAILURE:
-            next(self._failed.ticks)
-            if token.cuts:
-                token.cuts = []
-            failed = token.failed
+            failed = token.failed or self._start_list(token)
+            next(self._failed)
             failed.append(word)
+            token.cuts, token.noted = NONE, True
             if len(failed) >= self.failure_threshold:
                 self._trip(token, failed, f"{in_a_row(len(failed))}{_last(word)}")
         elif outcome is CUT:
             self._cut(token, began)
-        elif outcome is IGNORED and token.cuts:
-            token.cuts = []
+        elif outcome is IGNORED:
+            token.cuts = NONE
 
     def discard(self, token: Token) -> None:
         """The call admitted with ``token`` never ran, or was abandoned by this program: counts for nothing."""
@@ -228,7 +219,11 @@ class CircuitBreaker(Circuit, Guarded):
 
     def record_success(self) -> None:
         """A call allowed by :meth:`allow` went well."""
-        self._report(SUCCESS, "")
+        epoch = self.fast
+        if epoch is None:
+            self._report(SUCCESS, "")
+        elif epoch.noted:
+            self._forget(epoch)
 
     def record_failure(self, word: str = "") -> None:
         """A call allowed by :meth:`allow` failed; ``word`` (an error's name or code) is for the message."""
@@ -243,7 +238,8 @@ class CircuitBreaker(Circuit, Guarded):
                 if self.state is CLOSED and self._mode is not DISABLED:
                     epoch = self._epoch
                 elif self._by_hand:  # found and settled in one: two reports at once are never for the same trial
-                    self._settle_trial_locked(self._by_hand.pop(0), now, outcome, word)
+                    trial, *self._by_hand = self._by_hand
+                    self._settle_trial_locked(trial, now, outcome, word)
             self.outbox.flush()
         if epoch is not None:
             self.settle(epoch, outcome, word)
@@ -284,10 +280,14 @@ class CircuitBreaker(Circuit, Guarded):
             self._let_time_pass_locked(now)  # what has ended by now has ended under the old numbers
             self.settings, self.failure_threshold = settings, settings.failure_threshold
             self.rules = rules or self.rules
+            self._epoch.noted = True  # the next success asks whether results are judged now
         self.outbox.flush()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell ``listener`` each change of state or mode, in order, outside any lock. Returns what ends it."""
+        with self._lock:
+            if self.outbox is QUIET:
+                self.outbox = Outbox()
         return self.outbox.add(listener)
 
     # -- inside: asking
@@ -318,18 +318,29 @@ class CircuitBreaker(Circuit, Guarded):
                 self._become_locked(OPEN, now, reason)
         self.outbox.flush()
 
+    def _forget(self, epoch: Epoch) -> None:
+        epoch.noted = bool(self.rules.result_tests)
+        epoch.failed = epoch.cuts = NONE
+
+    def _start_list(self, epoch: Epoch) -> list[str]:
+        with self._lock:
+            if epoch.failed is NONE:
+                epoch.failed = []
+            return epoch.failed  # type: ignore[return-value]  # NONE is the only tuple
+
     def _cut(self, epoch: Epoch, began: float | None) -> None:
         now = self.clock()
         began = now if began is None else min(began, now)
         with self._lock:
-            cuts = epoch.cuts
-            if len(cuts) < self.failure_threshold:
+            cuts = epoch.cuts or [began]
+            if cuts is epoch.cuts and len(cuts) < self.failure_threshold:
                 cuts.append(began)
             oldest = cuts[0] = min(cuts[0], began)
+            epoch.cuts, epoch.noted = cuts, True
             enough = len(cuts) >= self.failure_threshold and now - oldest >= self.settings.patience()
         if enough:
             reason = f"no answer for {seconds(now - oldest)}, {len(cuts)} calls in a row cut by their callers"
-            self._trip(epoch, epoch.failed + ["cut"] * len(cuts), reason)
+            self._trip(epoch, [*epoch.failed, *["cut"] * len(cuts)], reason)
 
     def _settle_trial(self, trial: Trial, outcome: Outcome, word: str) -> None:
         now = self.clock()
@@ -344,7 +355,7 @@ class CircuitBreaker(Circuit, Guarded):
         live = trial in self._out_locked()  # else its lease had ended, or the state was changed meanwhile
         trial.settled = True
         if outcome is FAILURE:
-            next(self._failed.ticks)
+            next(self._failed)
         if live:
             self._end_trial_locked(now, outcome, word)
 

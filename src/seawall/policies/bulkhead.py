@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import count
 
-from ..counters import Tally, reset_in_child
+from ..counters import reading, reset_in_child
 from ..drivers import aio, threads
 from ..guard import Guarded
 from .line import Line
@@ -31,7 +32,7 @@ class Bulkhead(Line, Guarded):
     Cost: room free, one list operation to enter and one to leave. Source: Nygard, Release It!, 2nd ed., ch. 5.
     """
 
-    __slots__ = ("__weakref__", "_by_hand", "_completed", "_gone", "_started", "started_ticks")
+    __slots__ = ("__weakref__", "_by_hand", "_completed", "_gone", "started_ticks")
 
     def __init__(
         self,
@@ -45,8 +46,7 @@ class Bulkhead(Line, Guarded):
         if callable(max_concurrent):
             raise TypeError("a bulkhead takes numbers, not the function: write  limit = Bulkhead(10)  and then  @limit")
         super().__init__(BulkheadSettings(max_concurrent, max_queue, max_wait).checked(), clock, name)
-        self._started = Tally()
-        self.started_ticks = self._started.ticks
+        self.started_ticks = count()
         self._by_hand = 0
         self._completed = 0  # the most seen so far
         self._gone = 0  # calls that were running in a parent when it forked
@@ -79,7 +79,7 @@ class Bulkhead(Line, Guarded):
     @property
     def started(self) -> int:
         """Calls that got a place and ran."""
-        return self._started.value
+        return reading(self.started_ticks)
 
     @property
     def in_flight(self) -> int:
@@ -96,7 +96,7 @@ class Bulkhead(Line, Guarded):
     def completed(self) -> int:
         """Calls that ended after having run, however they ended."""
         with self._lock:  # a call between its slot and its start would let the difference step back for a moment
-            self._completed = max(self._completed, self._started.value - self._gone - self.in_flight)
+            self._completed = max(self._completed, self.started - self._gone - self.in_flight)
             return self._completed
 
     @property

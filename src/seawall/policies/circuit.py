@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 from math import inf
 from threading import RLock
 from weakref import ref
 
-from ..counters import Tally
+from ..counters import birth, reset_in_child
 from ..errors import CircuitOpenError, seconds
 from ..events import ModeChanged, Outbox, StateChanged
 from .states import VOID, BreakerSettings, Epoch, Mode, State, Token, Trial
@@ -15,6 +16,7 @@ from .states import VOID, BreakerSettings, Epoch, Mode, State, Token, Trial
 CLOSED, OPEN, HALF_OPEN = State
 ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
 LONGEST_LEASE = 3600.0  # s; a trial that has been silent for an hour is not worth more patience
+QUIET, UNUSED = Outbox(), count()  # stand in until somebody listens, until the first trouble; never posted to, never raised
 
 
 def in_a_row(failures: int) -> str:
@@ -23,20 +25,23 @@ def in_a_row(failures: int) -> str:
 
 
 class Circuit:
-    """State, mode and trials. ``fast`` is the present epoch while calls pass freely, else ``None``."""
+    """State, mode and trials. ``fast`` is the present epoch while calls pass freely, else ``None``.
+
+    A circuit that has seen no trouble is small: what it needs only then, its lock among it, is made then.
+    """
 
     __slots__ = (
-        "_by_hand", "_carried", "_epoch", "_expiries", "_lock", "_mode", "_mode_reason", "_mode_until", "_neutral",
-        "_opened", "_reason", "_rejected", "_shut_until", "_trials", "_wins", "clock", "fast", "name", "outbox",
-        "retry_at", "settings", "state", "would_reject",
+        "_by_hand", "_carried", "_epoch", "_expiries", "_failed", "_made_lock", "_mode", "_mode_reason", "_mode_until",
+        "_neutral", "_opened", "_reason", "_rejected", "_shut_until", "_trials", "_wins", "clock", "fast", "name",
+        "outbox", "retry_at", "settings", "state", "would_reject",
     )  # fmt: skip
 
     def __init__(self, settings: BreakerSettings, clock: Callable[[], float], name: str) -> None:
         self.settings, self.clock, self.name = settings, clock, name
-        self.outbox = Outbox()
+        self.outbox = QUIET
         self.would_reject = self._opened = 0
-        self._rejected = Tally()
-        self._lock = RLock()
+        self._failed = self._rejected = UNUSED
+        self._made_lock: RLock | None = None
         self._mode, self._mode_reason, self._mode_until = ENFORCE, "", inf
         self.state: State = CLOSED
         self.retry_at: float = 0
@@ -44,10 +49,29 @@ class Circuit:
         self.fast: Epoch | None = None
         self._epoch = Epoch()
         self._carried = 0  # failures in a row of the epochs before this one
-        self._trials: list[ref[Trial]] = []  # weak: see _out_locked
-        self._by_hand: list[Trial] = []  # those taken by allow(), oldest first: nobody else holds them
+        self._trials: Sequence[ref[Trial]] = ()  # weak: see _out_locked
+        self._by_hand: Sequence[Trial] = ()  # those taken by allow(), oldest first: nobody else holds them
         self._wins = self._neutral = self._expiries = 0
         self._refresh()
+
+    @property
+    def _lock(self) -> RLock:
+        return self._made_lock or self._first_trouble()
+
+    def _first_trouble(self) -> RLock:
+        with birth():
+            lock, failed, rejected = RLock(), count(), count()
+            reset_in_child(self)
+            if self._made_lock is None:  # from here on no call: nobody comes between
+                self._failed, self._rejected, self._made_lock = failed, rejected, lock
+        assert self._made_lock is not None
+        return self._made_lock
+
+    def _after_fork(self) -> None:
+        """In the child nobody holds the lock and no trial is out; what is known of the target still holds."""
+        self._made_lock = RLock()
+        self._trials = self._by_hand = ()
+        self.outbox.after_fork()
 
     # -- who may pass
     def _admit_locked(self, now: float, take: bool, by_hand: bool, remaining: float | None) -> Token | None:
@@ -70,10 +94,9 @@ class Circuit:
             self._become_locked(HALF_OPEN, now, self._reason)
         lease = self.settings.lease()
         trial = Trial(now + max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60))))
-        self._trials = [ref(other) for other in self._out_locked()]
-        self._trials.append(ref(trial))
+        self._trials = [*(ref(other) for other in self._out_locked()), ref(trial)]
         if by_hand:
-            self._by_hand.append(trial)
+            self._by_hand = (*self._by_hand, trial)
         return trial
 
     def _out_locked(self) -> list[Trial]:
@@ -104,7 +127,7 @@ class Circuit:
         return self._trial_at_locked() if mode is ENFORCE else -inf
 
     def _refusal(self, left: float) -> CircuitOpenError:
-        next(self._rejected.ticks)
+        next(self._rejected)
         if self._mode is FORCED_OPEN:
             why = f": {self._mode_reason}" if self._mode_reason else ""
             reason, state = f"is forced open by hand{why}", OPEN
@@ -140,7 +163,7 @@ class Circuit:
         if old is not new:
             self.outbox.post(ModeChanged(self.name, old, new, at, reason))
         if new is DISABLED or old is DISABLED:  # what was under way is void
-            self._epoch, self._trials, self._by_hand = Epoch(), [], []
+            self._epoch, self._trials, self._by_hand = Epoch(), (), ()
         if new is FORCED_CLOSED and self.state is not CLOSED:
             self._become_locked(CLOSED, at, "forced closed by hand")
         self._refresh()
@@ -148,7 +171,7 @@ class Circuit:
     def _become_locked(self, new: State, at: float, reason: str) -> None:
         old, epoch = self.state, Epoch()  # the only call: a signal cannot fall between the stores that follow
         self.fast, self._shut_until = None, -inf  # first of all: no short cuts while the rest is changing
-        self._epoch, self._trials, self._by_hand = epoch, [], []
+        self._epoch, self._trials, self._by_hand = epoch, (), ()
         self._wins = self._neutral = 0
         if new is OPEN:
             self._opened += 1

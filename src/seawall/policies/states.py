@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import inf, isnan
-from typing import NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from ..errors import ConfigError
 
@@ -46,15 +47,23 @@ CLOSED, OPEN, HALF_OPEN = State
 ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
 
 
+NONE: tuple[()] = ()  # no list yet: made at the first failure, or cut, since the last success
+
+
 @final
 class Epoch:
-    """Token of a call admitted while the circuit was closed."""
+    """Token of a call admitted while the circuit was closed.
 
-    __slots__ = ("cuts", "failed")
+    ``noted`` is the one question a success asks: is there anything to forget, or a result to be judged? It is raised
+    after what it tells of has been written, and lowered before that is forgotten.
+    """
+
+    __slots__ = ("cuts", "failed", "noted")
 
     def __init__(self) -> None:
-        self.failed: list[str] = []
-        self.cuts: list[float] = []
+        self.failed: list[str] | tuple[()] = NONE
+        self.cuts: list[float] | tuple[()] = NONE
+        self.noted = True  # the first success finds out
 
 
 @final
@@ -112,6 +121,19 @@ class BreakerSettings(NamedTuple):
     def patience(self) -> float:
         """Seconds that the oldest of a pile of cut calls must have had."""
         return self.reset_timeout if self.attempt_limit is None else self.attempt_limit
+
+
+def to_settings(*numbers: Any) -> BreakerSettings:
+    """The checked settings of these numbers, in the order of the fields; one object for all who have the same."""
+    try:
+        return _known(*numbers)
+    except TypeError:  # not even hashable
+        return BreakerSettings(*numbers).checked()
+
+
+@lru_cache(maxsize=256, typed=True)
+def _known(*numbers: Any) -> BreakerSettings:
+    return BreakerSettings(*numbers).checked()
 
 
 def _is_seconds(value: object, least: float) -> bool:
