@@ -17,7 +17,7 @@ from typing import Any
 import seawall
 
 AFTER = ("RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
-PACKAGE = str(Path(seawall.__file__).parent)
+OURS = (str(Path(seawall.__file__).parent), "<seawall guard")  # the package, and what it generates
 
 
 class Point:
@@ -41,7 +41,7 @@ class Point:
             self._before.clear()
 
     def _trace(self, frame: FrameType, event: str, arg: object) -> Any:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+        if event == "call" and frame.f_code.co_filename.startswith(OURS):
             frame.f_trace = self._step  # before the next line: 3.13 wants it so
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
             self._before[frame] = "RESUME"

@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 
 from seawall import Bulkhead, CircuitBreaker, RejectedError, Target
 from tests.lines import assert_at_rest, until
-from tests.points import PACKAGE
+from tests.points import OURS
 
 
 class Switch:
@@ -79,7 +79,7 @@ class Storm:
 
     def _landed(self, where: TracebackType | None) -> None:
         self.landed += 1
-        ours = [frame.f_code.co_filename for frame, _ in walk_tb(where) if frame.f_code.co_filename.startswith(PACKAGE)]
+        ours = [frame.f_code.co_filename for frame, _ in walk_tb(where) if frame.f_code.co_filename.startswith(OURS)]
         if ours:
             self.inside += 1
             name = Path(ours[-1]).name

@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import partial, partialmethod, update_wrapper
-from types import BuiltinFunctionType, FunctionType, TracebackType
+from types import BuiltinFunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .plain import Passage, guard_async_generator, guard_coroutine, guard_function, guard_generator
+from .forms import guard
+from .kinds import FUNCTION, kind_of
+from .plain import PLAIN, Passage, run_coroutine, run_function
 
 if TYPE_CHECKING:
     from typing import Self
@@ -47,9 +48,7 @@ class Guarded:
         Raises:
             TypeError: ``fn`` cannot be guarded; the message says what to do instead.
         """
-        guarded = _maker(fn)(self, fn)
-        keep = isinstance(fn, FunctionType)
-        return update_wrapper(guarded, fn, updated=("__dict__",) if keep else ())  # type: ignore[return-value]
+        return guard(self, fn)
 
     def call(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """``fn(*args, **kwargs)`` behind the policies.
@@ -58,12 +57,15 @@ class Guarded:
         """
         code = getattr(fn, "__code__", None)
         runs_at_once = isinstance(fn, _CALLED_AS_IT_IS) if code is None else not code.co_flags & _RUNS_LATER
-        result: R = (guard_function if runs_at_once else _maker(fn))(self, fn)(*args, **kwargs)
+        if runs_at_once or (kind := kind_of(fn)) is FUNCTION:
+            result: R = run_function(self, fn, *args, **kwargs)
+        else:
+            result = PLAIN[kind](self, fn)(*args, **kwargs)
         return result
 
     async def acall(self, fn: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """``await fn(*args, **kwargs)`` behind the policies."""
-        result: R = await guard_coroutine(self, fn)(*args, **kwargs)
+        result: R = await run_coroutine(self, fn, *args, **kwargs)
         return result
 
     def __enter__(self) -> Self:
@@ -116,27 +118,3 @@ def _leave_block(guard: Guarded) -> Passage:
         "this block was left in another thread or task than it was entered in: enter and leave it in the same one, or "
         "guard the function itself"
     )
-
-
-def _maker(fn: object) -> Callable[[Any, Any], Callable[..., Any]]:
-    """Which form of guard fits ``fn``; decided once, at decoration."""
-    if isinstance(fn, (staticmethod, classmethod, property, partialmethod)):
-        raise TypeError(f"cannot guard a {type(fn).__name__} object: write its decorator above the guard, not below it")
-    if isinstance(fn, type):
-        name = fn.__name__
-        raise TypeError(f"cannot guard the class {name}: guard its methods, or calls to it by .call({name}, ...)")
-    if not callable(fn):
-        raise TypeError(f"cannot guard {fn!r}: it is not callable. Guard the function that makes it")
-    inner: Any = fn
-    while isinstance(inner, partial):
-        inner = inner.func
-    kinds = (inner,) if inspect.isroutine(inner) else (inner, type(inner).__call__)
-    if any(getattr(getattr(kind, "__code__", None), "co_flags", 0) & inspect.CO_ITERABLE_COROUTINE for kind in kinds):
-        raise TypeError(f"cannot guard {fn!r}, made by types.coroutine: guard the coroutine function that awaits it")
-    if any(inspect.isasyncgenfunction(kind) for kind in kinds):
-        return guard_async_generator
-    if any(inspect.isgeneratorfunction(kind) for kind in kinds):
-        return guard_generator
-    if any(inspect.iscoroutinefunction(kind) for kind in kinds):
-        return guard_coroutine
-    return guard_function

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..drivers import aio, threads
 from ..outcome import DISCARDED, SUCCESS
+from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
 
 if TYPE_CHECKING:
     from ..policies.breaker import CircuitBreaker
     from ..policies.bulkhead import Bulkhead
     from ..policies.states import Token
 
-__all__ = ["Passage", "guard_async_generator", "guard_coroutine", "guard_function", "guard_generator"]
+__all__ = ["PLAIN", "Passage", "run_coroutine", "run_function", "run_generator", "settle_error", "settle_result"]
 
 
 class Passage:
@@ -70,8 +71,7 @@ class Passage:
         """The call returned ``result``."""
         self._give_back()
         if self.breaker is not None and self.token is not None:
-            outcome = self.breaker.rules.of_result(result)
-            self.breaker.settle(self.token, outcome, "" if outcome is SUCCESS else "result")
+            settle_result(self.breaker, self.token, result)
 
     def ended(self) -> None:
         """The block or generator came to its end. It has no result, so no predicate is asked for its opinion of one."""
@@ -83,8 +83,7 @@ class Passage:
         """The call raised ``error``, or was never made because a policy refused it with ``error``."""
         self._give_back()
         if self.breaker is not None and self.token is not None:
-            outcome = DISCARDED if _never_ran(error, fn) else self.breaker.rules.of_error(error)
-            self.breaker.settle(self.token, outcome, type(error).__name__)
+            settle_error(self.breaker, self.token, error, fn)
 
     refused = failed
 
@@ -96,87 +95,116 @@ class Passage:
             self.bulkhead.pump()
 
 
-def _never_ran(error: BaseException, fn: object) -> bool:
+def settle_result(breaker: CircuitBreaker, token: Token, result: object) -> None:
+    """The call with ``token`` returned ``result``."""
+    outcome = breaker.rules.of_result(result)
+    breaker.settle(token, outcome, "" if outcome is SUCCESS else "result")
+
+
+def settle_error(breaker: CircuitBreaker, token: Token, error: BaseException, fn: object) -> None:
+    """The call of ``fn`` with ``token`` raised ``error``."""
+    wrong = type(error) is TypeError and _never_ran(error, fn)
+    breaker.settle(token, DISCARDED if wrong else breaker.rules.of_error(error), type(error).__name__)
+
+
+def _never_ran(error: TypeError, fn: object) -> bool:
     """Wrong arguments: raised by the call itself, before the function's first line. Not the target's fault.
 
     The traceback then ends in the guard. For a function in C it always does, so there nobody can tell.
     """
-    if type(error) is not TypeError or (error.__traceback__ is not None and error.__traceback__.tb_next is not None):
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
         return False
     while isinstance(fn, (partial, MethodType)):
         fn = fn.func if isinstance(fn, partial) else fn.__func__
     return isinstance(fn, FunctionType) or isinstance(type(fn).__call__, FunctionType)
 
 
-def guard_function(stack: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
+def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call ``fn`` once, behind ``stack``."""
+    passage = Passage(stack)
+    try:
+        passage.enter()
+        result = fn(*args, **kwargs)
+    except BaseException as error:
+        if (free := passage.held) is not None:
+            passage.held = None
+            free.append(True)
+        passage.failed(error, fn)
+        raise
+    if (free := passage.held) is not None:
+        passage.held = None
+        free.append(True)
+    passage.succeeded(result)
+    return result
+
+
+async def run_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
+    """Await ``fn(...)`` once, behind ``stack``."""
+    passage = Passage(stack)
+    try:
+        await passage.aenter()
+        result = await fn(*args, **kwargs)
+    except BaseException as error:
+        if (free := passage.held) is not None:
+            passage.held = None
+            free.append(True)
+        passage.failed(error, fn)
+        raise
+    if (free := passage.held) is not None:
+        passage.held = None
+        free.append(True)
+    passage.succeeded(result)
+    return result
+
+
+def run_generator(
+    stack: Any, fn: Callable[..., Generator[Any, Any, Any]], /, *args: Any, **kwargs: Any
+) -> Generator[Any, Any, Any]:
+    """Run the generator ``fn(...)`` behind ``stack``, from its first ``next`` to its end."""
+    passage = Passage(stack)
+    try:
+        passage.enter()
+        result = yield from fn(*args, **kwargs)
+    except GeneratorExit:  # it has yielded, and its consumer wants no more: that is no failure
+        passage.ended()
+        raise
+    except BaseException as error:
+        passage.failed(error, fn)
+        raise
+    passage.ended()
+    return result
+
+
+def plain_function(stack: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
     """A plain function that calls ``fn`` behind ``stack``."""
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        passage = Passage(stack)
-        try:
-            passage.enter()
-            result = fn(*args, **kwargs)
-        except BaseException as error:
-            if (free := passage.held) is not None:
-                passage.held = None
-                free.append(True)
-            passage.failed(error, fn)
-            raise
-        if (free := passage.held) is not None:
-            passage.held = None
-            free.append(True)
-        passage.succeeded(result)
-        return result
+        return run_function(stack, fn, *args, **kwargs)
 
     return guarded
 
 
-def guard_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def plain_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """A coroutine function that awaits ``fn(...)`` behind ``stack``."""
 
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        passage = Passage(stack)
-        try:
-            await passage.aenter()
-            result = await fn(*args, **kwargs)
-        except BaseException as error:
-            if (free := passage.held) is not None:
-                passage.held = None
-                free.append(True)
-            passage.failed(error, fn)
-            raise
-        if (free := passage.held) is not None:
-            passage.held = None
-            free.append(True)
-        passage.succeeded(result)
-        return result
+        return await run_coroutine(stack, fn, *args, **kwargs)
 
     return guarded
 
 
-def guard_generator(
+def plain_generator(
     stack: Any, fn: Callable[..., Generator[Any, Any, Any]]
 ) -> Callable[..., Generator[Any, Any, Any]]:
-    """A generator function that runs ``fn(...)`` behind ``stack``, from its first ``next`` to its end."""
+    """A generator function that runs ``fn(...)`` behind ``stack``."""
 
     def guarded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        passage = Passage(stack)
-        try:
-            passage.enter()
-            result = yield from fn(*args, **kwargs)
-        except GeneratorExit:  # it has yielded, and its consumer wants no more: that is no failure
-            passage.ended()
-            raise
-        except BaseException as error:
-            passage.failed(error, fn)
-            raise
-        passage.ended()
-        return result
+        return (yield from run_generator(stack, fn, *args, **kwargs))
 
     return guarded
 
 
-def guard_async_generator(
+def plain_async_generator(
     stack: Any, fn: Callable[..., AsyncGenerator[Any, Any]]
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
     """An async generator function that runs ``fn(...)`` behind ``stack``, from its first item to its end."""
@@ -206,3 +234,11 @@ def guard_async_generator(
             raise
 
     return guarded
+
+
+PLAIN: dict[Kind, Callable[[Any, Any], Callable[..., Any]]] = {
+    FUNCTION: plain_function,
+    COROUTINE: plain_coroutine,
+    GENERATOR: plain_generator,
+    ASYNC_GENERATOR: plain_async_generator,
+}
