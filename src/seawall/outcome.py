@@ -11,11 +11,13 @@ import logging
 import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeAlias, final
 
 from .errors import DeadlineExceededError, RejectedError
 
-__all__ = ["CODES", "REFUSALS", "SYSTEM_ERRORS", "Code", "Outcome", "Rule", "Rules", "on_result"]
+__all__ = ["CODES", "REFUSALS", "SYSTEM_ERRORS", "Code", "Outcome", "Rule", "Rules", "never_ran", "on_result", "to_rules"]
 
 log = logging.getLogger("seawall")
 
@@ -62,7 +64,7 @@ class Rules:
     A predicate that raises is logged; the error then counts as a failure and reaches the caller unharmed.
     """
 
-    __slots__ = ("_ignored_tests", "_ignored_types", "_known", "_tests", "_types", "result_tests")
+    __slots__ = ("_ignored_tests", "_ignored_types", "_known", "_tests", "_types", "failures", "result_tests")
 
     def __init__(self, counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule]) -> None:
         self._types, self._tests, self.result_tests = _sort(counts_as_failure, "counts_as_failure")
@@ -70,6 +72,7 @@ class Rules:
         if results:
             raise TypeError("ignores= takes types and predicates on errors; a result that is no failure is a success")
         self._known: dict[type[BaseException], Outcome] = {}  # where the type alone decides
+        self.failures: set[type[BaseException]] = set()  # of these, the certain failures: no TypeError
 
     def _key(self) -> tuple[object, ...]:
         return (self._types, self._tests, self.result_tests, self._ignored_types, self._ignored_tests)
@@ -86,6 +89,8 @@ class Rules:
             outcome = self._judge(error)
             if not (self._tests or self._ignored_tests) and len(self._known) < MOST_TYPES:
                 self._known[type(error)] = outcome
+                if outcome is FAILURE and type(error) is not TypeError:
+                    self.failures.add(type(error))
         return outcome
 
     def _judge(self, error: BaseException) -> Outcome:
@@ -108,6 +113,18 @@ def to_rules(counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[
     """The rules; one object for all who go by the default."""
     default = counts_as_failure is Exception and ignores == ()
     return DEFAULT_RULES if default else Rules(counts_as_failure, ignores)
+
+
+def never_ran(error: BaseException, fn: object) -> bool:
+    """Whether a ``TypeError`` means wrong arguments: raised by the call itself, before the function's first line.
+
+    The traceback then ends in the guard. For a function in C it always does, so there nobody can tell.
+    """
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+        return False
+    while isinstance(fn, (partial, MethodType)):
+        fn = fn.func if isinstance(fn, partial) else fn.__func__
+    return isinstance(fn, FunctionType) or isinstance(type(fn).__call__, FunctionType)
 
 
 def _sort(

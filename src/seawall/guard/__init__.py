@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from types import BuiltinFunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from .blocks import blocks, find_block, innermost
 from .forms import guard
 from .kinds import FUNCTION, kind_of
 from .plain import PLAIN, Passage, run_coroutine, run_function
@@ -27,10 +27,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _RUNS_LATER = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 _CALLED_AS_IT_IS = (type, BuiltinFunctionType)  # what call() need not look into
-
-# The blocks this thread or task stands in, innermost last. A tuple is never changed, so a child task starts with its
-# parent's and takes nothing away from it.
-_blocks: ContextVar[tuple[tuple[Guarded, Passage], ...]] = ContextVar("seawall_blocks", default=())
 
 
 class Guarded:
@@ -70,19 +66,20 @@ class Guarded:
 
     def __enter__(self) -> Self:
         """Admit the block as one call; an exception out of it is judged like one out of a call."""
-        passage, outer = Passage(self), _blocks.get()
+        passage = Passage(self)
         try:
             passage.enter()
-            _blocks.set((*outer, (self, passage)))
+            blocks.set([self, passage, innermost(blocks.get())])
         except BaseException as error:
-            _blocks.set(outer)
             passage.refused(error)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """End the call that the block is."""
-        passage = _leave_block(self)
+        block = find_block(self)
+        block[0] = None
+        passage: Passage = block[1]
         if error is None:
             passage.ended()
         else:
@@ -90,12 +87,11 @@ class Guarded:
 
     async def __aenter__(self) -> Self:
         """:meth:`__enter__` for a coroutine: waits in line without blocking the event loop."""
-        passage, outer = Passage(self), _blocks.get()
+        passage = Passage(self)
         try:
             await passage.aenter()
-            _blocks.set((*outer, (self, passage)))
+            blocks.set([self, passage, innermost(blocks.get())])
         except BaseException as error:
-            _blocks.set(outer)
             passage.refused(error)
             raise
         return self
@@ -105,16 +101,3 @@ class Guarded:
     ) -> None:
         """End the call that the block is."""
         self.__exit__(kind, error, tb)
-
-
-def _leave_block(guard: Guarded) -> Passage:
-    """The innermost open block of ``guard`` in this thread or task."""
-    blocks = _blocks.get()
-    for i in range(len(blocks) - 1, -1, -1):
-        if blocks[i][0] is guard:
-            _blocks.set(blocks[:i] + blocks[i + 1 :])
-            return blocks[i][1]
-    raise RuntimeError(
-        "this block was left in another thread or task than it was entered in: enter and leave it in the same one, or "
-        "guard the function itself"
-    )

@@ -23,7 +23,7 @@ from typing import Any
 
 from ..outcome import SUCCESS
 from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
-from .plain import Passage, run_coroutine, run_function, run_generator, settle_error, settle_result
+from .plain import Passage, run_coroutine, run_function, run_generator
 from .template import source
 
 __all__ = ["fuse"]
@@ -90,9 +90,9 @@ def _maker(
     text, suffix = source(kind, features, parameters, arguments, taken)
     filename = f"<seawall guard {kind.value} {features} ({parameters})>"
     names: dict[str, Any] = {
-        "run": _RUN[kind], "settle_error": settle_error, "settle_result": settle_result, "SUCCESS": SUCCESS,
-        "Passage": Passage, "next": next, "anext": anext, "isinstance": isinstance, "IndexError": IndexError,
-        "BaseException": BaseException, "GeneratorExit": GeneratorExit, "StopAsyncIteration": StopAsyncIteration,
+        "run": _RUN[kind], "SUCCESS": SUCCESS, "Passage": Passage, "next": next, "anext": anext, "type": type,
+        "isinstance": isinstance, "IndexError": IndexError, "BaseException": BaseException,
+        "GeneratorExit": GeneratorExit, "StopAsyncIteration": StopAsyncIteration,
     }  # fmt: skip
     scope: dict[str, Any] = {"__name__": __name__} | {name + suffix: value for name, value in names.items()}
     exec(compile(text, filename, "exec"), scope)

@@ -7,12 +7,10 @@ forget it, append it. A method that did it could be interrupted at its first lin
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from functools import partial
-from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..drivers import aio, threads
-from ..outcome import DISCARDED, SUCCESS
+from ..outcome import SUCCESS
 from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from ..policies.bulkhead import Bulkhead
     from ..policies.states import Token
 
-__all__ = ["PLAIN", "Passage", "run_coroutine", "run_function", "run_generator", "settle_error", "settle_result"]
+__all__ = ["PLAIN", "Passage", "run_coroutine", "run_function", "run_generator"]
 
 
 class Passage:
@@ -28,8 +26,9 @@ class Passage:
 
     The order is fixed: refuse if open, bulkhead, breaker, call.
 
-    The breaker is asked twice. Before the bulkhead, so that an open circuit refuses at once; and after it, since it may
-    have opened while the call stood in line. Only the second asking takes anything: nobody in line holds a trial.
+    With a bulkhead the breaker is asked twice. Before the bulkhead, so that an open circuit refuses at once; and after
+    it, since it may have opened while the call stood in line. Only the second asking takes anything: nobody in line
+    holds a trial.
     """
 
     __slots__ = ("breaker", "bulkhead", "held", "token")
@@ -42,9 +41,9 @@ class Passage:
 
     def enter(self) -> None:
         """Take slot and token, waiting in line for the slot if the bulkhead allows."""
-        if self.breaker is not None:
-            self.breaker.check()
         if self.bulkhead is not None:
+            if self.breaker is not None:
+                self.breaker.check()
             ticket = self.bulkhead.take(self)
             if ticket is not None:
                 threads.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
@@ -52,9 +51,9 @@ class Passage:
 
     async def aenter(self) -> None:
         """:meth:`enter` for a task."""
-        if self.breaker is not None:
-            self.breaker.check()
         if self.bulkhead is not None:
+            if self.breaker is not None:
+                self.breaker.check()
             ticket = self.bulkhead.take(self)
             if ticket is not None:
                 await aio.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
@@ -71,7 +70,7 @@ class Passage:
         """The call returned ``result``."""
         self._give_back()
         if self.breaker is not None and self.token is not None:
-            settle_result(self.breaker, self.token, result)
+            self.breaker.returned(self.token, result)
 
     def ended(self) -> None:
         """The block or generator came to its end. It has no result, so no predicate is asked for its opinion of one."""
@@ -83,7 +82,7 @@ class Passage:
         """The call raised ``error``, or was never made because a policy refused it with ``error``."""
         self._give_back()
         if self.breaker is not None and self.token is not None:
-            settle_error(self.breaker, self.token, error, fn)
+            self.breaker.raised(self.token, error, fn)
 
     refused = failed
 
@@ -93,30 +92,6 @@ class Passage:
             free.append(True)
         if self.bulkhead is not None and self.bulkhead.alert:
             self.bulkhead.pump()
-
-
-def settle_result(breaker: CircuitBreaker, token: Token, result: object) -> None:
-    """The call with ``token`` returned ``result``."""
-    outcome = breaker.rules.of_result(result)
-    breaker.settle(token, outcome, "" if outcome is SUCCESS else "result")
-
-
-def settle_error(breaker: CircuitBreaker, token: Token, error: BaseException, fn: object) -> None:
-    """The call of ``fn`` with ``token`` raised ``error``."""
-    wrong = type(error) is TypeError and _never_ran(error, fn)
-    breaker.settle(token, DISCARDED if wrong else breaker.rules.of_error(error), type(error).__name__)
-
-
-def _never_ran(error: TypeError, fn: object) -> bool:
-    """Wrong arguments: raised by the call itself, before the function's first line. Not the target's fault.
-
-    The traceback then ends in the guard. For a function in C it always does, so there nobody can tell.
-    """
-    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-        return False
-    while isinstance(fn, (partial, MethodType)):
-        fn = fn.func if isinstance(fn, partial) else fn.__func__
-    return isinstance(fn, FunctionType) or isinstance(type(fn).__call__, FunctionType)
 
 
 def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -1,10 +1,12 @@
 """The source of a fused guard: the straight line through the policies, in the guarded function's own signature.
 
-It handles one case by itself: circuit closed, nobody in line, a place free. Everything else is ``run``, the plain form,
-from the start, before anything was taken. So no trial and no wait ever occur in generated code.
+With a bulkhead it handles one case by itself: circuit closed, nobody in line, a place free. Everything else is ``run``, the
+plain form, from the start, before anything was taken: no wait ever occurs in generated code. Without one there is nothing
+to wait for, and a trial goes the same way as any call.
 
-A line stands where each letter before its bar is among the features: ``b`` breaker, ``h`` bulkhead; ``v`` what gives a
-result (functions and coroutines), ``g`` generators. ``tests/guard/golden`` holds what comes out, for people and checkers.
+A line stands where each letter before its bar is among the features: ``b`` breaker, ``h`` bulkhead, ``n`` no bulkhead;
+``v`` what gives a result (functions and coroutines), ``g`` generators. ``tests/guard/golden`` holds what comes out, for
+people and checkers.
 """
 
 from __future__ import annotations
@@ -24,8 +26,13 @@ STRAIGHT = """
    |    {define} guarded({parameters}):
 b  |        epoch = breaker.fast
 b  |        if epoch is None:
-b  |            breaker.check()
-b  |            return {run}
+b  |            left = breaker.shut_until - breaker.clock()
+b  |            if left > 0.0:
+b  |                raise breaker.refusal(left)
+bh |            return {run}
+bn |            epoch = breaker.admit()
+bn |        else:
+bn |            next(calls)
 h  |        if bulkhead.alert:
 h  |            return {run}
 h  |        free = bulkhead.free
@@ -36,7 +43,7 @@ h  |            free = None
 h  |        if free is None:
 h  |            return {run}
    |        try:
-b  |            next(calls)
+bh |            next(calls)
 h  |            next(places)
    |            result = {call}
 g  |        except GeneratorExit:
@@ -49,13 +56,16 @@ g  |            raise
 h  |            free.append(True)
 h  |            if bulkhead.alert:
 h  |                bulkhead.pump()
-b  |            settle_error(breaker, epoch, error, fn)
+b  |            if type(error) in breaker.rules.failures:
+b  |                breaker.fail(epoch, type(error))
+b  |            else:
+b  |                breaker.raised(epoch, error, fn)
    |            raise
 h  |        free.append(True)
 h  |        if bulkhead.alert:
 h  |            bulkhead.pump()
 vb |        if epoch.noted:
-vb |            settle_result(breaker, epoch, result)
+vb |            breaker.returned(epoch, result)
 gb |        breaker.settle(epoch, SUCCESS)
    |        return result
    |    return guarded
@@ -93,7 +103,7 @@ ASYNC = """
 
 NAMES = [
     "fn", "stack", "breaker", "bulkhead", "calls", "places", "guarded", "epoch", "free", "result", "error", "passage",
-    "inner", "item", "sent", "thrown", "end", "run", "settle_error", "settle_result", "SUCCESS", "Passage", "next", "anext",
+    "inner", "item", "sent", "thrown", "end", "run", "left", "SUCCESS", "Passage", "next", "anext", "type",
     "isinstance", "IndexError", "BaseException", "GeneratorExit", "StopAsyncIteration",
 ]  # fmt: skip
 """All names in the templates. A parameter of the same name renames ours."""
@@ -119,7 +129,7 @@ def source(kind: Kind, features: str, parameters: str, arguments: str, taken: Co
     if kind is ASYNC_GENERATOR:
         text, filled = _chosen(ASYNC, features), {"arguments": "{arguments}"}
     else:
-        text = _chosen(STRAIGHT, features + ("g" if kind is GENERATOR else "v"))
+        text = _chosen(STRAIGHT, features + "n" * ("h" not in features) + ("g" if kind is GENERATOR else "v"))
         run = ", ".join(["stack", "fn", *["{arguments}"] * bool(arguments)])
         filled = {"define": _DEFINE[kind], "run": _RUN[kind].format(run), "call": _CALL[kind].format("{arguments}")}
     text = text.format(parameters="{parameters}", **filled)

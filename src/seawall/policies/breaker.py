@@ -26,14 +26,20 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import count
 from math import inf
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ..counters import reading
 from ..errors import CircuitOpenError, ConfigError, seconds
 from ..events import Listener, Outbox
 from ..guard import Guarded
-from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules, to_rules
+from ..guard.blocks import blocks, find_block, innermost
+from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules, never_ran, to_rules
 from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, QUIET, Circuit, in_a_row
 from .states import NONE, VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, to_mode, to_settings
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["CircuitBreaker"]
 
@@ -191,12 +197,7 @@ class CircuitBreaker(Circuit, Guarded):
         elif token is VOID:
             return
         elif outcome is FAILURE:
-            failed = token.failed or self._start_list(token)
-            next(self._failed)
-            failed.append(word)
-            token.cuts, token.noted = NONE, True
-            if len(failed) >= self.failure_threshold:
-                self._trip(token, failed, f"{in_a_row(len(failed))}{_last(word)}")
+            self.fail(token, word)
         elif outcome is CUT:
             self._cut(token, began)
         elif outcome is IGNORED:
@@ -290,16 +291,45 @@ class CircuitBreaker(Circuit, Guarded):
                 self.outbox = Outbox()
         return self.outbox.add(listener)
 
+    # -- as a block: Guarded's, without a place to wait for
+    def __enter__(self) -> Self:
+        """Admit the block as one call; an exception out of it is judged like one out of a call."""
+        token: Token | None = self.fast
+        if token is None:
+            token = self.admit()
+        else:
+            next(self.started_ticks)
+        outer = blocks.get()
+        blocks.set([self, token, outer if outer[0] is not None else innermost(outer)])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        """End the call that the block is."""
+        block = blocks.get()
+        if block[0] is not self:
+            block = find_block(self)
+        block[0] = None
+        token: Token = block[1]
+        if error is not None:
+            self.raised(token, error, None)
+        elif token.noted:
+            self.settle(token, SUCCESS)
+
+    async def __aenter__(self) -> Self:
+        """:meth:`__enter__`: there is nothing to wait for."""
+        return self.__enter__()
+
     # -- inside: asking
     def _ask(self, take: bool, by_hand: bool, remaining: float | None) -> Token:
         now = self.clock()  # before the lock: a clock is the user's code
-        left = self._shut_until - now
-        if left > 0.0:  # open, and that can be seen without the lock
-            raise self._refusal(left)
+        left = self.shut_until - now
+        if left > 0.0:
+            raise self.refusal(left)
         with self._lock:
-            self._let_time_pass_locked(now)
+            if now >= self._due:
+                self._let_time_pass_locked(now)
             token = self._admit_locked(now, take, by_hand, remaining)
-            refusal = None if token is not None else self._refusal(self._free_at_locked(now) - now)
+            refusal = None if token is not None else self._refusal_locked(self._free_at_locked(now) - now)
         self.outbox.flush()
         if refusal is not None:
             raise refusal
@@ -307,10 +337,11 @@ class CircuitBreaker(Circuit, Guarded):
         return token
 
     # -- inside: reports
-    def _trip(self, epoch: Epoch, failed: list[str], reason: str) -> None:
+    def _trip(self, epoch: Epoch, failed: list[str | type], reason: str) -> None:
         now = self.clock()
         with self._lock:
-            self._let_time_pass_locked(now)
+            if now >= self._due:
+                self._let_time_pass_locked(now)
             if self._mode is FORCED_CLOSED:
                 del failed[: -self.failure_threshold]  # recorded, but not without bound
             elif epoch is self._epoch and self.state is CLOSED:  # else it is stale, or another caller was first
@@ -322,7 +353,32 @@ class CircuitBreaker(Circuit, Guarded):
         epoch.noted = bool(self.rules.result_tests)
         epoch.failed = epoch.cuts = NONE
 
-    def _start_list(self, epoch: Epoch) -> list[str]:
+    def returned(self, token: Token, result: object) -> None:
+        """The call admitted with ``token`` returned ``result``: :meth:`settle` by the rules."""
+        bad = self.rules.result_tests and self.rules.of_result(result) is FAILURE
+        self.settle(token, FAILURE if bad else SUCCESS, "result" if bad else "")
+
+    def raised(self, token: Token, error: BaseException, fn: object) -> None:
+        """The call of ``fn`` admitted with ``token`` raised ``error``: :meth:`settle` by the rules, in one step.
+
+        Wrong arguments to ``fn`` count for nothing: it never ran.
+        """
+        wrong = type(error) is TypeError and never_ran(error, fn)
+        self.settle(token, DISCARDED if wrong else self.rules.of_error(error), type(error).__name__)
+
+    def fail(self, token: Token, word: str | type) -> None:
+        """The call admitted with ``token`` failed: :meth:`settle` without the choice."""
+        if type(token) is Trial:
+            self._settle_trial(token, FAILURE, word)
+        elif token is not VOID:
+            failed = token.failed or self._start_list(token)
+            next(self._failed)
+            failed.append(word)
+            token.cuts, token.noted = NONE, True
+            if len(failed) >= self.failure_threshold:
+                self._trip(token, failed, f"{in_a_row(len(failed))}{_last(word)}")
+
+    def _start_list(self, epoch: Epoch) -> list[str | type]:
         with self._lock:
             if epoch.failed is NONE:
                 epoch.failed = []
@@ -342,24 +398,25 @@ class CircuitBreaker(Circuit, Guarded):
             reason = f"no answer for {seconds(now - oldest)}, {len(cuts)} calls in a row cut by their callers"
             self._trip(epoch, [*epoch.failed, *["cut"] * len(cuts)], reason)
 
-    def _settle_trial(self, trial: Trial, outcome: Outcome, word: str) -> None:
+    def _settle_trial(self, trial: Trial, outcome: Outcome, word: str | type) -> None:
         now = self.clock()
         with self._lock:
             if trial.settled:
                 raise RuntimeError(f"{self.name or 'breaker'}: this trial has been settled before")
-            self._let_time_pass_locked(now)
+            if now >= self._due:
+                self._let_time_pass_locked(now)
             self._settle_trial_locked(trial, now, outcome, word)
         self.outbox.flush()
 
-    def _settle_trial_locked(self, trial: Trial, now: float, outcome: Outcome, word: str) -> None:
-        live = trial in self._out_locked()  # else its lease had ended, or the state was changed meanwhile
+    def _settle_trial_locked(self, trial: Trial, now: float, outcome: Outcome, word: str | type) -> None:
+        live = trial.epoch is self._epoch  # else its lease had ended, or the state was changed meanwhile
         trial.settled = True
         if outcome is FAILURE:
             next(self._failed)
         if live:
             self._end_trial_locked(now, outcome, word)
 
-    def _end_trial_locked(self, now: float, outcome: Outcome, word: str) -> None:
+    def _end_trial_locked(self, now: float, outcome: Outcome, word: str | type) -> None:
         self._expiries = 0
         if outcome is FAILURE:
             self._trial_failed_locked(now, f"a trial failed{_last(word)}")
@@ -374,5 +431,5 @@ class CircuitBreaker(Circuit, Guarded):
                 self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
 
 
-def _last(word: str) -> str:
-    return f", last {word}" if word else ""
+def _last(word: str | type) -> str:
+    return f", last {word if isinstance(word, str) else word.__name__}" if word else ""

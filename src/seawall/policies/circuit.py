@@ -31,9 +31,9 @@ class Circuit:
     """
 
     __slots__ = (
-        "_by_hand", "_carried", "_epoch", "_expiries", "_failed", "_made_lock", "_mode", "_mode_reason", "_mode_until",
-        "_neutral", "_opened", "_reason", "_rejected", "_shut_until", "_trials", "_wins", "clock", "fast", "name",
-        "outbox", "retry_at", "settings", "state", "would_reject",
+        "_by_hand", "_carried", "_due", "_epoch", "_expiries", "_failed", "_made_lock", "_mode", "_mode_reason",
+        "_mode_until", "_neutral", "_opened", "_reason", "_rejected", "_trials", "_wins", "clock", "fast", "name",
+        "outbox", "retry_at", "settings", "shut_until", "state", "would_reject",
     )  # fmt: skip
 
     def __init__(self, settings: BreakerSettings, clock: Callable[[], float], name: str) -> None:
@@ -43,6 +43,7 @@ class Circuit:
         self._failed = self._rejected = UNUSED
         self._made_lock: RLock | None = None
         self._mode, self._mode_reason, self._mode_until = ENFORCE, "", inf
+        self._due = inf  # when time alone changes something, or earlier
         self.state: State = CLOSED
         self.retry_at: float = 0
         self._reason = ""
@@ -82,7 +83,7 @@ class Circuit:
         if self.state is CLOSED:
             self._refresh()  # an interrupt in the middle of a change may have kept ``fast`` from being set
             return self._epoch
-        if now >= self._trial_at_locked() and self._worth_a_trial(now, remaining):
+        if now >= self._trial_at_locked() and (remaining is None or self._worth_a_trial(now, remaining)):
             return self._new_trial_locked(now, by_hand) if take else VOID
         if self._mode is OBSERVE:
             self.would_reject += take
@@ -93,8 +94,13 @@ class Circuit:
         if self.state is OPEN:
             self._become_locked(HALF_OPEN, now, self._reason)
         lease = self.settings.lease()
-        trial = Trial(now + max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60))))
-        self._trials = [*(ref(other) for other in self._out_locked()), ref(trial)]
+        if self._expiries:
+            lease = max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60)))
+        trial = Trial(self._epoch, now + lease)
+        others = [ref(other) for other in self._out_locked()] if self._trials else ()
+        self._trials = (*others, ref(trial))
+        if trial.ends < self._due:
+            self._due = trial.ends
         if by_hand:
             self._by_hand = (*self._by_hand, trial)
         return trial
@@ -106,9 +112,9 @@ class Circuit:
         """
         return [trial for out in self._trials if (trial := out()) is not None and not trial.settled]
 
-    def _worth_a_trial(self, now: float, remaining: float | None) -> bool:
+    def _worth_a_trial(self, now: float, remaining: float) -> bool:
         limit = self.settings.attempt_limit
-        return remaining is None or limit is None or remaining >= limit or now >= self.retry_at + limit
+        return limit is None or remaining >= limit or now >= self.retry_at + limit
 
     def _trial_at_locked(self) -> float:
         """When the machine lets the next call go, the mode aside: on the clock, ``-inf`` where it may at any time."""
@@ -116,8 +122,9 @@ class Circuit:
             return -inf
         if self.state is OPEN:
             return self.retry_at
-        out = self._out_locked()
-        return -inf if len(out) < self.settings.half_open_max_calls else self._lease_end_locked()
+        if not self._trials or len(self._out_locked()) < self.settings.half_open_max_calls:
+            return -inf
+        return self._lease_end_locked()
 
     def _free_at_locked(self, now: float) -> float:
         """When the next call may go, the mode included: ``inf`` where only a hand can tell."""
@@ -126,7 +133,12 @@ class Circuit:
             return max(self._mode_until, self._trial_at_locked())
         return self._trial_at_locked() if mode is ENFORCE else -inf
 
-    def _refusal(self, left: float) -> CircuitOpenError:
+    def refusal(self, left: float) -> CircuitOpenError:
+        """What is raised while ``shut_until`` lies ``left`` seconds ahead, which can be seen without the lock."""
+        next(self._rejected)
+        return CircuitOpenError(self.name, f"is open: {self._reason}", "OPEN", left)
+
+    def _refusal_locked(self, left: float) -> CircuitOpenError:
         next(self._rejected)
         if self._mode is FORCED_OPEN:
             why = f": {self._mode_reason}" if self._mode_reason else ""
@@ -148,6 +160,7 @@ class Circuit:
             else:
                 self._expiries += 1
                 self._trial_failed_locked(at, "a trial gave no answer within its lease")
+        self._due = at
 
     def _lease_end_locked(self) -> float:
         return min((trial.ends for trial in self._out_locked()), default=inf)
@@ -157,9 +170,10 @@ class Circuit:
         self._become_locked(OPEN, at, f"{reason}, {in_a_row(self._carried)}")
 
     def _set_mode_locked(self, new: Mode, reason: str, at: float, until: float) -> None:
-        self.fast, self._shut_until = None, -inf
+        self.fast, self.shut_until = None, -inf
         old, self._mode = self._mode, new
         self._mode_reason, self._mode_until = ("", inf) if new is ENFORCE else (reason, until)
+        self._due = -inf  # to be found out by the next to ask
         if old is not new:
             self.outbox.post(ModeChanged(self.name, old, new, at, reason))
         if new is DISABLED or old is DISABLED:  # what was under way is void
@@ -170,9 +184,10 @@ class Circuit:
 
     def _become_locked(self, new: State, at: float, reason: str) -> None:
         old, epoch = self.state, Epoch()  # the only call: a signal cannot fall between the stores that follow
-        self.fast, self._shut_until = None, -inf  # first of all: no short cuts while the rest is changing
+        self.fast, self.shut_until = None, -inf  # first of all: no short cuts while the rest is changing
         self._epoch, self._trials, self._by_hand = epoch, (), ()
         self._wins = self._neutral = 0
+        self._due = self._mode_until
         if new is OPEN:
             self._opened += 1
             self.retry_at = at + self.settings.reset_timeout
@@ -181,12 +196,12 @@ class Circuit:
             self._carried = self._expiries = 0
         self.state, self._reason = new, reason
         self._refresh()
-        if old is not new:
+        if old is not new and self.outbox.listeners:
             self.outbox.post(StateChanged(self.name, old, new, at, self.retry_at, reason))
 
     def _refresh(self) -> None:
         """What the hot paths look at without the lock: ``fast``, and until when everybody is refused."""
         mode = self._mode
-        self._shut_until = self.retry_at if self.state is OPEN and mode is ENFORCE else -inf
+        self.shut_until = self.retry_at if self.state is OPEN and mode is ENFORCE else -inf
         passes = self.state is CLOSED and self._mode_until == inf and mode in (ENFORCE, OBSERVE, FORCED_CLOSED)
         self.fast = self._epoch if passes else None

@@ -61,22 +61,23 @@ class Epoch:
     __slots__ = ("cuts", "failed", "noted")
 
     def __init__(self) -> None:
-        self.failed: list[str] | tuple[()] = NONE
+        self.failed: list[str | type] | tuple[()] = NONE  # an error's name, or its class: naming it can wait
         self.cuts: list[float] | tuple[()] = NONE
         self.noted = True  # the first success finds out
 
 
 @final
 class Trial:
-    """Token of one half-open trial: a lease that ends by itself, settled once.
+    """Token of one half-open trial: a lease that ends by itself, settled once, and void with its epoch.
 
     The breaker keeps only a weak reference: the trial is out as long as somebody holds this token.
     """
 
-    __slots__ = ("__weakref__", "ends", "settled")
+    __slots__ = ("__weakref__", "ends", "epoch", "settled")
+    noted = True  # its success is always worth a look
 
-    def __init__(self, ends: float) -> None:
-        self.ends, self.settled = ends, False
+    def __init__(self, epoch: Epoch, ends: float) -> None:
+        self.epoch, self.ends, self.settled = epoch, ends, False
 
 
 Token: TypeAlias = Epoch | Trial

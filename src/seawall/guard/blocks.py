@@ -1,0 +1,37 @@
+"""The ``with`` blocks that a thread or task stands in, and what each of them was admitted with."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+__all__ = ["Block", "blocks", "find_block", "innermost"]
+
+Block: TypeAlias = list[Any]
+"""``[guard, what it was admitted with, the block around it]``; the guard is ``None`` once the block has been left.
+
+A list, because a name for each element costs more than the rest of the block. Marked as left instead of taken out: one
+``ContextVar.set`` less for each block, and a child task, which starts with its parent's blocks, takes nothing from it.
+"""
+
+blocks: ContextVar[Block] = ContextVar("seawall_blocks", default=["outside all blocks", None, None])
+
+
+def innermost(block: Block) -> Block:
+    """``block``, or the nearest one around it that has not been left."""
+    while block[0] is None:
+        block = block[2]
+    return block
+
+
+def find_block(guard: object) -> Block:
+    """The innermost open block of ``guard`` in this thread or task."""
+    block: Block | None = blocks.get()
+    while block is not None:
+        if block[0] is guard:
+            return block
+        block = block[2]
+    raise RuntimeError(
+        "this block was left in another thread or task than it was entered in: enter and leave it in the same one, or "
+        "guard the function itself"
+    )
