@@ -181,7 +181,7 @@ def test_one_posted_just_as_the_other_stops_delivering_is_not_left_lying() -> No
                 assert told == [1]
             return seen
 
-    outbox._events = Queue()
+    outbox.waiting = Queue()
     outbox.add(lambda event: told.append(event.at))
     outbox.post(event(1))
     outbox.flush()

@@ -48,10 +48,10 @@ class Outbox:
     taking and the ``try`` that puts it back (a lock taken by ``acquire()`` is lost to a ``KeyboardInterrupt`` there).
     """
 
-    __slots__ = ("_baton", "_events", "_lock", "listeners")
+    __slots__ = ("_baton", "_lock", "listeners", "waiting")
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self.waiting: deque[Event] = deque()
         self._baton: list[None] = [None]
         self._lock = Lock()
         self.listeners: tuple[Listener, ...] = ()  # replaced, never mutated
@@ -70,18 +70,18 @@ class Outbox:
     def post(self, event: Event) -> None:
         """Queue an event; the caller holds the policy's lock and calls :meth:`flush` after it."""
         if self.listeners:
-            self._events.append(event)
+            self.waiting.append(event)
 
     def flush(self) -> None:
         """Deliver what is queued, unless somebody is at it already."""
-        while self._events:
+        while self.waiting:
             try:
                 del self._baton[-1]
             except IndexError:
                 return
             try:
-                while self._events:
-                    self._deliver(self._events.popleft())
+                while self.waiting:
+                    self._deliver(self.waiting.popleft())
             finally:
                 self._baton.append(None)
 
@@ -94,6 +94,6 @@ class Outbox:
 
     def after_fork(self) -> None:
         """Start clean in the child: what was under way is the parent's to tell."""
-        self._events.clear()
+        self.waiting.clear()
         self._baton = [None]
         self._lock = Lock()

@@ -30,9 +30,7 @@ b  |            left = breaker.shut_until - breaker.clock()
 b  |            if left > 0.0:
 b  |                raise breaker.refusal(left)
 bh |            return {run}
-bn |            epoch = breaker.admit()
-bn |        else:
-bn |            next(calls)
+bn |            epoch = breaker.ask()
 h  |        if bulkhead.alert:
 h  |            return {run}
 h  |        free = bulkhead.free
@@ -43,7 +41,7 @@ h  |            free = None
 h  |        if free is None:
 h  |            return {run}
    |        try:
-bh |            next(calls)
+b  |            next(calls)
 h  |            next(places)
    |            result = {call}
 g  |        except GeneratorExit:

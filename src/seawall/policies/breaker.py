@@ -23,7 +23,7 @@ there are ``failure_threshold`` of them and the oldest began an attempt limit ag
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from math import inf
 from types import TracebackType
@@ -33,10 +33,10 @@ from ..counters import reading
 from ..errors import CircuitOpenError, ConfigError, seconds
 from ..events import Listener, Outbox
 from ..guard import Guarded
-from ..guard.blocks import blocks, find_block, innermost
+from ..guard.blocks import blocks, find_block
 from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules, never_ran, to_rules
-from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, QUIET, Circuit, in_a_row
-from .states import NONE, VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, to_mode, to_settings
+from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, QUIET, Circuit, in_a_row, last
+from .states import NONE, VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, Word, to_mode, to_settings
 
 if TYPE_CHECKING:
     from typing import Self
@@ -157,7 +157,7 @@ class CircuitBreaker(Circuit, Guarded):
     def check(self, remaining: float | None = None) -> None:
         """Raise what :meth:`admit` would raise now, and take nothing."""
         if self.fast is None:
-            self._ask(False, False, remaining)
+            self.ask(remaining, take=False)
 
     def admit(self, remaining: float | None = None) -> Token:
         """Let one call through, or refuse it at once.
@@ -172,7 +172,7 @@ class CircuitBreaker(Circuit, Guarded):
         Raises:
             CircuitOpenError: ``retry_after`` is the seconds until the next trial.
         """
-        token = self.fast or self._ask(True, False, remaining)
+        token = self.fast or self.ask(remaining)
         next(self.started_ticks)
         return token
 
@@ -212,7 +212,7 @@ class CircuitBreaker(Circuit, Guarded):
         """Whether a call may go now; in half-open taking the trial. Report by :meth:`record_success` or ``_failure``."""
         if self.fast is None:
             try:
-                self._ask(True, True, None)
+                self.ask(by_hand=True)
             except CircuitOpenError:
                 return False
         next(self.started_ticks)
@@ -263,7 +263,8 @@ class CircuitBreaker(Circuit, Guarded):
         with self._lock:
             self._let_time_pass_locked(now)
             self._set_mode_locked(new, reason, now, inf if expires_in is None else now + expires_in)
-        self.outbox.flush()
+        if self.outbox.waiting:
+            self.outbox.flush()
 
     def reset(self, reason: str = "reset by hand") -> None:
         """Close the circuit and forget what was counted; the mode stays."""
@@ -271,7 +272,8 @@ class CircuitBreaker(Circuit, Guarded):
         with self._lock:
             self._let_time_pass_locked(now)
             self._become_locked(CLOSED, now, reason)
-        self.outbox.flush()
+        if self.outbox.waiting:
+            self.outbox.flush()
 
     def configure(self, settings: BreakerSettings, rules: Rules | None = None) -> None:
         """Change the numbers in place: state and counters stay, an open time already fixed is not moved."""
@@ -282,7 +284,8 @@ class CircuitBreaker(Circuit, Guarded):
             self.settings, self.failure_threshold = settings, settings.failure_threshold
             self.rules = rules or self.rules
             self._epoch.noted = True  # the next success asks whether results are judged now
-        self.outbox.flush()
+        if self.outbox.waiting:
+            self.outbox.flush()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell ``listener`` each change of state or mode, in order, outside any lock. Returns what ends it."""
@@ -300,7 +303,9 @@ class CircuitBreaker(Circuit, Guarded):
         else:
             next(self.started_ticks)
         outer = blocks.get()
-        blocks.set([self, token, outer if outer[0] is not None else innermost(outer)])
+        while outer[0] is None:
+            outer = outer[2]
+        blocks.set([self, token, outer])
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -320,43 +325,53 @@ class CircuitBreaker(Circuit, Guarded):
         return self.__enter__()
 
     # -- inside: asking
-    def _ask(self, take: bool, by_hand: bool, remaining: float | None) -> Token:
+    def ask(self, remaining: float | None = None, *, take: bool = True, by_hand: bool = False) -> Token:
+        """:meth:`admit` where ``fast`` is ``None``; not counted yet."""
         now = self.clock()  # before the lock: a clock is the user's code
         left = self.shut_until - now
         if left > 0.0:
             raise self.refusal(left)
-        with self._lock:
+        with self._made_lock or self._lock:
             if now >= self._due:
                 self._let_time_pass_locked(now)
             token = self._admit_locked(now, take, by_hand, remaining)
             refusal = None if token is not None else self._refusal_locked(self._free_at_locked(now) - now)
-        self.outbox.flush()
+        if self.outbox.waiting:
+            self.outbox.flush()
         if refusal is not None:
             raise refusal
         assert token is not None
         return token
 
     # -- inside: reports
-    def _trip(self, epoch: Epoch, failed: list[str | type], reason: str) -> None:
+    def _trip(self, epoch: Epoch, failed: Sequence[Word], word: Word, reason: str = "") -> None:
         now = self.clock()
-        with self._lock:
+        with self._made_lock or self._lock:
             if now >= self._due:
                 self._let_time_pass_locked(now)
             if self._mode is FORCED_CLOSED:
-                del failed[: -self.failure_threshold]  # recorded, but not without bound
+                if isinstance(failed, list):
+                    del failed[: -self.failure_threshold]  # recorded, but not without bound
             elif epoch is self._epoch and self.state is CLOSED:  # else it is stale, or another caller was first
                 self._carried = len(failed)
-                self._become_locked(OPEN, now, reason)
-        self.outbox.flush()
+                self._become_locked(OPEN, now, reason or f"{in_a_row(len(failed))}{last(word)}")
+        if self.outbox.waiting:
+            self.outbox.flush()
 
     def _forget(self, epoch: Epoch) -> None:
         epoch.noted = bool(self.rules.result_tests)
-        epoch.failed = epoch.cuts = NONE
+        epoch.cuts = NONE
+        if epoch.failed:
+            epoch.failed = []
 
     def returned(self, token: Token, result: object) -> None:
         """The call admitted with ``token`` returned ``result``: :meth:`settle` by the rules."""
-        bad = self.rules.result_tests and self.rules.of_result(result) is FAILURE
-        self.settle(token, FAILURE if bad else SUCCESS, "result" if bad else "")
+        if self.rules.result_tests and self.rules.of_result(result) is FAILURE:
+            self.fail(token, "result")
+        elif type(token) is Trial:
+            self._settle_trial(token, SUCCESS, "")
+        else:
+            self.settle(token, SUCCESS)
 
     def raised(self, token: Token, error: BaseException, fn: object) -> None:
         """The call of ``fn`` admitted with ``token`` raised ``error``: :meth:`settle` by the rules, in one step.
@@ -366,19 +381,21 @@ class CircuitBreaker(Circuit, Guarded):
         wrong = type(error) is TypeError and never_ran(error, fn)
         self.settle(token, DISCARDED if wrong else self.rules.of_error(error), type(error).__name__)
 
-    def fail(self, token: Token, word: str | type) -> None:
+    def fail(self, token: Token, word: Word) -> None:
         """The call admitted with ``token`` failed: :meth:`settle` without the choice."""
         if type(token) is Trial:
             self._settle_trial(token, FAILURE, word)
         elif token is not VOID:
-            failed = token.failed or self._start_list(token)
+            failed = token.failed
+            if failed is NONE:
+                failed = self._start_list(token)
             next(self._failed)
-            failed.append(word)
+            failed.append(word)  # type: ignore[union-attr]  # NONE is the only tuple
             token.cuts, token.noted = NONE, True
             if len(failed) >= self.failure_threshold:
-                self._trip(token, failed, f"{in_a_row(len(failed))}{_last(word)}")
+                self._trip(token, failed, word)
 
-    def _start_list(self, epoch: Epoch) -> list[str | type]:
+    def _start_list(self, epoch: Epoch) -> list[Word]:
         with self._lock:
             if epoch.failed is NONE:
                 epoch.failed = []
@@ -396,30 +413,29 @@ class CircuitBreaker(Circuit, Guarded):
             enough = len(cuts) >= self.failure_threshold and now - oldest >= self.settings.patience()
         if enough:
             reason = f"no answer for {seconds(now - oldest)}, {len(cuts)} calls in a row cut by their callers"
-            self._trip(epoch, [*epoch.failed, *["cut"] * len(cuts)], reason)
+            self._trip(epoch, [*epoch.failed, *["cut"] * len(cuts)], "cut", reason)
 
-    def _settle_trial(self, trial: Trial, outcome: Outcome, word: str | type) -> None:
+    def _settle_trial(self, trial: Trial, outcome: Outcome, word: Word) -> None:
         now = self.clock()
-        with self._lock:
+        with self._made_lock or self._lock:
             if trial.settled:
                 raise RuntimeError(f"{self.name or 'breaker'}: this trial has been settled before")
             if now >= self._due:
                 self._let_time_pass_locked(now)
             self._settle_trial_locked(trial, now, outcome, word)
-        self.outbox.flush()
+        if self.outbox.waiting:
+            self.outbox.flush()
 
-    def _settle_trial_locked(self, trial: Trial, now: float, outcome: Outcome, word: str | type) -> None:
+    def _settle_trial_locked(self, trial: Trial, now: float, outcome: Outcome, word: Word) -> None:
         live = trial.epoch is self._epoch  # else its lease had ended, or the state was changed meanwhile
         trial.settled = True
         if outcome is FAILURE:
             next(self._failed)
-        if live:
-            self._end_trial_locked(now, outcome, word)
-
-    def _end_trial_locked(self, now: float, outcome: Outcome, word: str | type) -> None:
+        if not live:
+            return
         self._expiries = 0
         if outcome is FAILURE:
-            self._trial_failed_locked(now, f"a trial failed{_last(word)}")
+            self._trial_failed_locked(now, f"a trial failed{last(word)}")
         elif outcome is SUCCESS:
             self._neutral = 0
             self._wins += 1
@@ -429,7 +445,3 @@ class CircuitBreaker(Circuit, Guarded):
             self._neutral += 1
             if self._neutral >= NEUTRAL_TRIALS:
                 self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
-
-
-def _last(word: str | type) -> str:
-    return f", last {word if isinstance(word, str) else word.__name__}" if word else ""

@@ -11,7 +11,7 @@ from weakref import ref
 from ..counters import birth, reset_in_child
 from ..errors import CircuitOpenError, seconds
 from ..events import ModeChanged, Outbox, StateChanged
-from .states import VOID, BreakerSettings, Epoch, Mode, State, Token, Trial
+from .states import VOID, BreakerSettings, Epoch, Mode, State, Token, Trial, Word
 
 CLOSED, OPEN, HALF_OPEN = State
 ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
@@ -22,6 +22,11 @@ QUIET, UNUSED = Outbox(), count()  # stand in until somebody listens, until the 
 def in_a_row(failures: int) -> str:
     """The count, in words."""
     return f"{failures} failure{'' if failures == 1 else 's'} in a row"
+
+
+def last(word: Word) -> str:
+    """The last error, in words."""
+    return f", last {word if isinstance(word, str) else word.__name__}" if word else ""
 
 
 class Circuit:
@@ -83,7 +88,8 @@ class Circuit:
         if self.state is CLOSED:
             self._refresh()  # an interrupt in the middle of a change may have kept ``fast`` from being set
             return self._epoch
-        if now >= self._trial_at_locked() and (remaining is None or self._worth_a_trial(now, remaining)):
+        due = self.retry_at if self.state is OPEN else self._trial_at_locked()
+        if now >= due and (remaining is None or self._worth_a_trial(now, remaining)):
             return self._new_trial_locked(now, by_hand) if take else VOID
         if self._mode is OBSERVE:
             self.would_reject += take
@@ -183,19 +189,23 @@ class Circuit:
         self._refresh()
 
     def _become_locked(self, new: State, at: float, reason: str) -> None:
-        old, epoch = self.state, Epoch()  # the only call: a signal cannot fall between the stores that follow
+        # The only call: a signal cannot fall between the stores that follow.
+        old, epoch = self.state, VOID if new is OPEN else Epoch()
         self.fast, self.shut_until = None, -inf  # first of all: no short cuts while the rest is changing
         self._epoch, self._trials, self._by_hand = epoch, (), ()
         self._wins = self._neutral = 0
         self._due = self._mode_until
+        self.state, self._reason = new, reason
         if new is OPEN:
             self._opened += 1
             self.retry_at = at + self.settings.reset_timeout
+            if self._mode is ENFORCE:
+                self.shut_until = self.retry_at
         elif new is CLOSED:
             self.retry_at = 0
+            epoch.failed = []  # who has had trouble once has the list at hand
             self._carried = self._expiries = 0
-        self.state, self._reason = new, reason
-        self._refresh()
+            self._refresh()
         if old is not new and self.outbox.listeners:
             self.outbox.post(StateChanged(self.name, old, new, at, self.retry_at, reason))
 

@@ -47,7 +47,8 @@ CLOSED, OPEN, HALF_OPEN = State
 ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
 
 
-NONE: tuple[()] = ()  # no list yet: made at the first failure, or cut, since the last success
+Word: TypeAlias = "str | type[BaseException]"  # an error's name or code; or its class, to be named if anybody asks
+NONE: tuple[()] = ()  # no list yet: made at the first failure
 
 
 @final
@@ -61,7 +62,7 @@ class Epoch:
     __slots__ = ("cuts", "failed", "noted")
 
     def __init__(self) -> None:
-        self.failed: list[str | type] | tuple[()] = NONE  # an error's name, or its class: naming it can wait
+        self.failed: list[Word] | tuple[()] = NONE
         self.cuts: list[float] | tuple[()] = NONE
         self.noted = True  # the first success finds out
 
