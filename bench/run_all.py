@@ -1,6 +1,6 @@
-"""The three figures of a release, one after another: relay.py, hang.py, half_open.py.
+"""The figures of a release, one part after another: relay.py, hang.py, half_open.py, peers_bench.py.
 
-It takes about seven minutes on a quiet machine, longer on a busy one.
+It takes about nine minutes on a quiet machine, longer on a busy one.
 
     python bench/run_all.py
     python bench/run_all.py --quick     only shows that everything runs; its figures mean nothing
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 import half_open
 import hang
+import peers_bench
 import relay
 from rig import procs, verdict
 
@@ -24,6 +25,7 @@ PARTS: list[tuple[str, Part, list[str]]] = [
     ("CPU per relayed request", relay.run, ["--rounds", "1", "--seconds", "1"]),
     ("A hung target", hang.run, ["--repeat", "1", "--probes", "200"]),
     ("Half-open under a rush", half_open.run, ["--repetitions", "50"]),
+    ("The library beside its peers", peers_bench.run, ["--quick"]),
 ]
 
 
