@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from types import BuiltinFunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .blocks import blocks, find_block, innermost
+from .blocks import blocks, innermost, left_elsewhere, open_block
 from .forms import guard
 from .kinds import FUNCTION, kind_of
 from .plain import PLAIN, Passage, run_coroutine, run_function
@@ -77,7 +77,9 @@ class Guarded:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """End the call that the block is."""
-        block = find_block(self)
+        block = open_block(self)
+        if block is None:
+            raise left_elsewhere()
         block[0] = None
         passage: Passage = block[1]
         if error is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-__all__ = ["Block", "blocks", "find_block", "innermost"]
+__all__ = ["Block", "blocks", "innermost", "left_elsewhere", "open_block"]
 
 Block: TypeAlias = list[Any]
 """``[guard, what it was admitted with, the block around it]``; the guard is ``None`` once the block has been left.
@@ -24,14 +24,17 @@ def innermost(block: Block) -> Block:
     return block
 
 
-def find_block(guard: object) -> Block:
-    """The innermost open block of ``guard`` in this thread or task."""
+def open_block(guard: object) -> Block | None:
+    """The innermost open block of ``guard`` in this thread or task, if it stands in one."""
     block: Block | None = blocks.get()
-    while block is not None:
-        if block[0] is guard:
-            return block
+    while block is not None and block[0] is not guard:
         block = block[2]
-    raise RuntimeError(
+    return block
+
+
+def left_elsewhere() -> RuntimeError:
+    """What is raised when a block is left that was not entered here."""
+    return RuntimeError(
         "this block was left in another thread or task than it was entered in: enter and leave it in the same one, or "
         "guard the function itself"
     )

@@ -54,8 +54,9 @@ g  |            raise
 h  |            free.append(True)
 h  |            if bulkhead.alert:
 h  |                bulkhead.pump()
-b  |            if type(error) in breaker.rules.failures:
-b  |                breaker.fail(epoch, type(error))
+b  |            kind = type(error)
+b  |            if kind in breaker.rules.failures:
+b  |                breaker.fail(epoch, kind)
 b  |            else:
 b  |                breaker.raised(epoch, error, fn)
    |            raise
@@ -101,7 +102,7 @@ ASYNC = """
 
 NAMES = [
     "fn", "stack", "breaker", "bulkhead", "calls", "places", "guarded", "epoch", "free", "result", "error", "passage",
-    "inner", "item", "sent", "thrown", "end", "run", "left", "SUCCESS", "Passage", "next", "anext", "type",
+    "inner", "item", "sent", "thrown", "end", "run", "left", "kind", "SUCCESS", "Passage", "next", "anext", "type",
     "isinstance", "IndexError", "BaseException", "GeneratorExit", "StopAsyncIteration",
 ]  # fmt: skip
 """All names in the templates. A parameter of the same name renames ours."""

@@ -4,49 +4,29 @@ Theory of operation. ``_epoch`` stands for "since the last change of state". Whi
 call, so a report that comes with another epoch is stale and moves nothing: a slow call admitted before the trip neither
 closes nor re-opens a circuit. ``fast`` is that epoch while calls pass freely, else ``None``: all the hot path looks at.
 
-``epoch.failed`` holds a word for each failure since the last success: its length is the count, its last word is for the
-message. A failure appends, then looks at the length of *the same* list; a success puts none in its place. The k-th to
-append sees at least k, so whoever reaches the threshold knows it, and a success in between counts as having come just
-after: exact without a lock (only who starts a list takes it, so that two do not start two). ``epoch.noted`` spares a
-success the looking: a failure appends, *then* raises it; a success lowers it, *then* forgets. A failure between the two
-raises it again, and is forgotten now or by the next success: it counts as having come before this one, or after.
-Relied on: ``list.append`` and the store of one slot are atomic, with the GIL and (by the list's own lock) without.
-
 A half-open trial is a token of its own, with a lease: with several trials out, or after a lease has ended and its place
 was given to another, the late one must be told from the live one. It is out while its caller holds it: one that was lost
 on the way, to an interrupt between any two steps, is nobody's to settle and keeps no place.
-
-A call *cut* by its caller is no answer. ``epoch.cuts`` holds when the cut calls began, until any answer arrives; once
-there are ``failure_threshold`` of them and the oldest began an attempt limit ago, nobody is at home, and they count.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from itertools import count
+from collections.abc import Callable, Iterable
 from math import inf
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from ..counters import reading
-from ..errors import CircuitOpenError, ConfigError, seconds
+from ..errors import CircuitOpenError, ConfigError
 from ..events import Listener, Outbox
-from ..guard import Guarded
-from ..guard.blocks import blocks, find_block
-from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rule, Rules, never_ran, to_rules
-from .circuit import CLOSED, DISABLED, ENFORCE, FORCED_CLOSED, OBSERVE, OPEN, QUIET, Circuit, in_a_row, last
-from .states import NONE, VOID, BreakerSettings, BreakerSnapshot, Epoch, Mode, Token, Trial, Word, to_mode, to_settings
-
-if TYPE_CHECKING:
-    from typing import Self
+from ..outcome import FAILURE, SUCCESS, Outcome, Rule, Rules, to_rules
+from .blocks import Blocks
+from .circuit import CLOSED, DISABLED, ENFORCE, OBSERVE, QUIET
+from .states import BreakerSettings, BreakerSnapshot, Mode, Token, to_mode, to_settings
 
 __all__ = ["CircuitBreaker"]
 
-NEUTRAL_TRIALS = 3  # trials in a row without an answer that count as "still dead"
 
-
-class CircuitBreaker(Circuit, Guarded):
+class CircuitBreaker(Blocks):
     """Stops calls to what keeps failing, and finds out with single trials when it is well again.
 
     Use it as a decorator (``@breaker``), by ``call``/``acall``, as a block (``with``, ``async with``), by token
@@ -70,7 +50,7 @@ class CircuitBreaker(Circuit, Guarded):
     Cost while closed: one attribute load and one counter tick. Source: Nygard, Release It!, 2nd ed., ch. 5.
     """
 
-    __slots__ = ("__weakref__", "failure_threshold", "rules", "started_ticks")
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self,
@@ -95,10 +75,7 @@ class CircuitBreaker(Circuit, Guarded):
         settings = to_settings(
             failure_threshold, reset_timeout, half_open_max_calls, success_threshold, trial_lease, attempt_limit
         )
-        super().__init__(settings, clock, name)
-        self.failure_threshold = failure_threshold
-        self.rules = to_rules(counts_as_failure, ignores)
-        self.started_ticks = count()
+        super().__init__(settings, to_rules(counts_as_failure, ignores), clock, name)
 
     # -- what the guard asks for
     @property
@@ -175,37 +152,6 @@ class CircuitBreaker(Circuit, Guarded):
         token = self.fast or self.ask(remaining)
         next(self.started_ticks)
         return token
-
-    def settle(self, token: Token, outcome: Outcome, word: str = "", *, began: float | None = None) -> None:
-        """The call admitted with ``token`` has ended.
-
-        Args:
-            token: From :meth:`admit`. A stale one moves nothing.
-            outcome: How it ended.
-            word: For the message of the circuit this opens: an error's name or code.
-            began: When a cut call began, on the breaker's clock. Where it is not known, the moment of the cut stands in,
-                so that an opening comes later, never sooner.
-
-        Raises:
-            RuntimeError: The trial had been settled before.
-        """
-        if type(token) is Trial:
-            self._settle_trial(token, outcome, word)
-        elif outcome is SUCCESS:
-            if token.noted:
-                self._forget(token)
-        elif token is VOID:
-            return
-        elif outcome is FAILURE:
-            self.fail(token, word)
-        elif outcome is CUT:
-            self._cut(token, began)
-        elif outcome is IGNORED:
-            token.cuts = NONE
-
-    def discard(self, token: Token) -> None:
-        """The call admitted with ``token`` never ran, or was abandoned by this program: counts for nothing."""
-        self.settle(token, DISCARDED)
 
     # -- without tokens: a report belongs to the oldest trial taken by allow(), else to the present epoch, else to nobody
     def allow(self) -> bool:
@@ -293,155 +239,3 @@ class CircuitBreaker(Circuit, Guarded):
             if self.outbox is QUIET:
                 self.outbox = Outbox()
         return self.outbox.add(listener)
-
-    # -- as a block: Guarded's, without a place to wait for
-    def __enter__(self) -> Self:
-        """Admit the block as one call; an exception out of it is judged like one out of a call."""
-        token: Token | None = self.fast
-        if token is None:
-            token = self.admit()
-        else:
-            next(self.started_ticks)
-        outer = blocks.get()
-        while outer[0] is None:
-            outer = outer[2]
-        blocks.set([self, token, outer])
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        """End the call that the block is."""
-        block = blocks.get()
-        if block[0] is not self:
-            block = find_block(self)
-        block[0] = None
-        token: Token = block[1]
-        if error is not None:
-            self.raised(token, error, None)
-        elif token.noted:
-            self.settle(token, SUCCESS)
-
-    async def __aenter__(self) -> Self:
-        """:meth:`__enter__`: there is nothing to wait for."""
-        return self.__enter__()
-
-    # -- inside: asking
-    def ask(self, remaining: float | None = None, *, take: bool = True, by_hand: bool = False) -> Token:
-        """:meth:`admit` where ``fast`` is ``None``; not counted yet."""
-        now = self.clock()  # before the lock: a clock is the user's code
-        left = self.shut_until - now
-        if left > 0.0:
-            raise self.refusal(left)
-        with self._made_lock or self._lock:
-            if now >= self._due:
-                self._let_time_pass_locked(now)
-            token = self._admit_locked(now, take, by_hand, remaining)
-            refusal = None if token is not None else self._refusal_locked(self._free_at_locked(now) - now)
-        if self.outbox.waiting:
-            self.outbox.flush()
-        if refusal is not None:
-            raise refusal
-        assert token is not None
-        return token
-
-    # -- inside: reports
-    def _trip(self, epoch: Epoch, failed: Sequence[Word], word: Word, reason: str = "") -> None:
-        now = self.clock()
-        with self._made_lock or self._lock:
-            if now >= self._due:
-                self._let_time_pass_locked(now)
-            if self._mode is FORCED_CLOSED:
-                if isinstance(failed, list):
-                    del failed[: -self.failure_threshold]  # recorded, but not without bound
-            elif epoch is self._epoch and self.state is CLOSED:  # else it is stale, or another caller was first
-                self._carried = len(failed)
-                self._become_locked(OPEN, now, reason or f"{in_a_row(len(failed))}{last(word)}")
-        if self.outbox.waiting:
-            self.outbox.flush()
-
-    def _forget(self, epoch: Epoch) -> None:
-        epoch.noted = bool(self.rules.result_tests)
-        epoch.cuts = NONE
-        if epoch.failed:
-            epoch.failed = []
-
-    def returned(self, token: Token, result: object) -> None:
-        """The call admitted with ``token`` returned ``result``: :meth:`settle` by the rules."""
-        if self.rules.result_tests and self.rules.of_result(result) is FAILURE:
-            self.fail(token, "result")
-        elif type(token) is Trial:
-            self._settle_trial(token, SUCCESS, "")
-        else:
-            self.settle(token, SUCCESS)
-
-    def raised(self, token: Token, error: BaseException, fn: object) -> None:
-        """The call of ``fn`` admitted with ``token`` raised ``error``: :meth:`settle` by the rules, in one step.
-
-        Wrong arguments to ``fn`` count for nothing: it never ran.
-        """
-        wrong = type(error) is TypeError and never_ran(error, fn)
-        self.settle(token, DISCARDED if wrong else self.rules.of_error(error), type(error).__name__)
-
-    def fail(self, token: Token, word: Word) -> None:
-        """The call admitted with ``token`` failed: :meth:`settle` without the choice."""
-        if type(token) is Trial:
-            self._settle_trial(token, FAILURE, word)
-        elif token is not VOID:
-            failed = token.failed
-            if failed is NONE:
-                failed = self._start_list(token)
-            next(self._failed)
-            failed.append(word)  # type: ignore[union-attr]  # NONE is the only tuple
-            token.cuts, token.noted = NONE, True
-            if len(failed) >= self.failure_threshold:
-                self._trip(token, failed, word)
-
-    def _start_list(self, epoch: Epoch) -> list[Word]:
-        with self._lock:
-            if epoch.failed is NONE:
-                epoch.failed = []
-            return epoch.failed  # type: ignore[return-value]  # NONE is the only tuple
-
-    def _cut(self, epoch: Epoch, began: float | None) -> None:
-        now = self.clock()
-        began = now if began is None else min(began, now)
-        with self._lock:
-            cuts = epoch.cuts or [began]
-            if cuts is epoch.cuts and len(cuts) < self.failure_threshold:
-                cuts.append(began)
-            oldest = cuts[0] = min(cuts[0], began)
-            epoch.cuts, epoch.noted = cuts, True
-            enough = len(cuts) >= self.failure_threshold and now - oldest >= self.settings.patience()
-        if enough:
-            reason = f"no answer for {seconds(now - oldest)}, {len(cuts)} calls in a row cut by their callers"
-            self._trip(epoch, [*epoch.failed, *["cut"] * len(cuts)], "cut", reason)
-
-    def _settle_trial(self, trial: Trial, outcome: Outcome, word: Word) -> None:
-        now = self.clock()
-        with self._made_lock or self._lock:
-            if trial.settled:
-                raise RuntimeError(f"{self.name or 'breaker'}: this trial has been settled before")
-            if now >= self._due:
-                self._let_time_pass_locked(now)
-            self._settle_trial_locked(trial, now, outcome, word)
-        if self.outbox.waiting:
-            self.outbox.flush()
-
-    def _settle_trial_locked(self, trial: Trial, now: float, outcome: Outcome, word: Word) -> None:
-        live = trial.epoch is self._epoch  # else its lease had ended, or the state was changed meanwhile
-        trial.settled = True
-        if outcome is FAILURE:
-            next(self._failed)
-        if not live:
-            return
-        self._expiries = 0
-        if outcome is FAILURE:
-            self._trial_failed_locked(now, f"a trial failed{last(word)}")
-        elif outcome is SUCCESS:
-            self._neutral = 0
-            self._wins += 1
-            if self._wins >= self.settings.success_threshold:
-                self._become_locked(CLOSED, now, "the trial went well")
-        else:
-            self._neutral += 1
-            if self._neutral >= NEUTRAL_TRIALS:
-                self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")

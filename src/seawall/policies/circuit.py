@@ -79,6 +79,25 @@ class Circuit:
         self._trials = self._by_hand = ()
         self.outbox.after_fork()
 
+    # -- asking
+    def ask(self, remaining: float | None = None, *, take: bool = True, by_hand: bool = False) -> Token:
+        """:meth:`admit` where ``fast`` is ``None``; not counted yet."""
+        now = self.clock()  # before the lock: a clock is the user's code
+        left = self.shut_until - now
+        if left > 0.0:
+            raise self.refusal(left)
+        with self._made_lock or self._lock:
+            if now >= self._due:
+                self._let_time_pass_locked(now)
+            token = self._admit_locked(now, take, by_hand, remaining)
+            refusal = None if token is not None else self._refusal_locked(self._free_at_locked(now) - now)
+        if self.outbox.waiting:
+            self.outbox.flush()
+        if refusal is not None:
+            raise refusal
+        assert token is not None
+        return token
+
     # -- who may pass
     def _admit_locked(self, now: float, take: bool, by_hand: bool, remaining: float | None) -> Token | None:
         if self._mode is DISABLED:

@@ -76,6 +76,7 @@ class Trial:
 
     __slots__ = ("__weakref__", "ends", "epoch", "settled")
     noted = True  # its success is always worth a look
+    failed = NONE  # and its failure: no short cuts
 
     def __init__(self, epoch: Epoch, ends: float) -> None:
         self.epoch, self.ends, self.settled = epoch, ends, False
