@@ -214,7 +214,7 @@ def test_a_waiter_whose_wake_up_was_lost_finds_its_place_by_itself(
     limit.acquire()
     thread.join(30)
     silent.held = limit.free
-    limit._by_hand = 0
+    limit._hands.clear()
 
     async def in_a_loop() -> None:
         asyncio.get_running_loop().call_later(0.005, limit.free.append, True)

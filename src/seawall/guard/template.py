@@ -133,7 +133,7 @@ def source(kind: Kind, features: str, parameters: str, arguments: str, taken: Co
         filled = {"define": _DEFINE[kind], "run": _RUN[kind].format(run), "call": _CALL[kind].format("{arguments}")}
     text = text.format(parameters="{parameters}", **filled)
     if suffix:
-        text = re.sub(rf"\b({'|'.join(NAMES)})\b", rf"\1{suffix}", text)
+        text = re.sub(rf"(?<!\.)\b({'|'.join(NAMES)})\b", rf"\1{suffix}", text)
     return text.format(parameters=parameters, arguments=arguments), suffix
 
 

@@ -10,7 +10,7 @@ from ..counters import reading, reset_in_child
 from ..drivers import aio, threads
 from ..guard import Guarded
 from .line import Line
-from .slots import FRESH, USED, BulkheadSettings, BulkheadSnapshot, ByHand, Holder, Ticket
+from .slots import FRESH, USED, BulkheadSettings, BulkheadSnapshot, ByHand, Holder, Slots, Ticket
 
 __all__ = ["Bulkhead"]
 
@@ -32,7 +32,7 @@ class Bulkhead(Line, Guarded):
     Cost: room free, one list operation to enter and one to leave. Source: Nygard, Release It!, 2nd ed., ch. 5.
     """
 
-    __slots__ = ("__weakref__", "_by_hand", "_completed", "_gone", "started_ticks")
+    __slots__ = ("__weakref__", "_completed", "_gone", "_hands", "started_ticks")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Bulkhead(Line, Guarded):
             raise TypeError("a bulkhead takes numbers, not the function: write  limit = Bulkhead(10)  and then  @limit")
         super().__init__(BulkheadSettings(max_concurrent, max_queue, max_wait).checked(), clock, name)
         self.started_ticks = count()
-        self._by_hand = 0
+        self._hands: list[Slots] = []
         self._completed = 0  # the most seen so far
         self._gone = 0  # calls that were running in a parent when it forked
         reset_in_child(self)
@@ -56,7 +56,7 @@ class Bulkhead(Line, Guarded):
         """In the child nobody holds the lock or a slot. What is out goes back to the list it came from, which is gone."""
         gone, peak = self._total - len(self.free), self._total - self.free.count(FRESH)
         self._gone, self._base_peak = self._gone + gone, max(self._base_peak, peak)
-        self._by_hand = 0
+        self._hands = []
         self._set_up()
 
     # -- what the guard asks for
@@ -112,18 +112,16 @@ class Bulkhead(Line, Guarded):
             self.completed, self.rejected, self.peak_active, self.admitted_waiters,
         )  # fmt: skip
 
-    # -- by hand
+    # -- by hand. ``_hands`` holds, for each place taken so, the list its slot goes back to
     def try_acquire(self) -> bool:
         """Take a place if one is free and nobody waits; never waits. Give it back with :meth:`release`."""
         if self.alert:
             self.pump()
+        if self._take_by_hand():
+            return True
         with self._lock:
-            if self.alert or not self._take_locked():
-                self.rejected += 1
-                return False
-            self._by_hand += 1
-        next(self.started_ticks)
-        return True
+            self.rejected += 1
+        return False
 
     def acquire(self, timeout: float | None = None) -> None:
         """Take a place, waiting in line for it if the settings allow.
@@ -138,19 +136,21 @@ class Bulkhead(Line, Guarded):
             BulkheadFullError: No place and no room in line, or none in time.
             RuntimeError: It would have to wait on a thread whose event loop is running.
         """
-        hand = ByHand()
-        ticket = self.take(hand, timeout)
-        if ticket is not None:
-            threads.wait_in_line(self, ticket, self.patience(timeout))
-        self._keep(hand)
+        if not self._take_by_hand():
+            hand = ByHand()
+            ticket = self.take(hand, timeout)
+            if ticket is not None:
+                threads.wait_in_line(self, ticket, self.patience(timeout))
+            self._keep(hand)
 
     async def aacquire(self, timeout: float | None = None) -> None:
         """:meth:`acquire` for a coroutine: waits without blocking the event loop."""
-        hand = ByHand()
-        ticket = self.take(hand, timeout)
-        if ticket is not None:
-            await aio.wait_in_line(self, ticket, self.patience(timeout))
-        self._keep(hand)
+        if not self._take_by_hand():
+            hand = ByHand()
+            ticket = self.take(hand, timeout)
+            if ticket is not None:
+                await aio.wait_in_line(self, ticket, self.patience(timeout))
+            self._keep(hand)
 
     def release(self) -> None:
         """Give back a place taken by hand.
@@ -158,18 +158,30 @@ class Bulkhead(Line, Guarded):
         Raises:
             ValueError: More releases than places taken by hand.
         """
-        with self._lock:
-            if not self._by_hand:
-                raise ValueError(f"{self.name or 'bulkhead'}: released more often than acquired")
-            self._by_hand -= 1
-            self.free.append(USED)
+        try:
+            free = self._hands.pop()
+        except IndexError:
+            raise ValueError(f"{self.name or 'bulkhead'}: released more often than acquired") from None
+        free.append(USED)
         if self.alert:
             self.pump()
 
+    def _take_by_hand(self) -> bool:
+        if self.alert:
+            return False
+        free = self.free
+        try:
+            del free[-1]
+        except IndexError:
+            return False
+        self._hands.append(free)
+        next(self.started_ticks)
+        return True
+
     def _keep(self, hand: ByHand) -> None:
-        with self._lock:
-            hand.held = None
-            self._by_hand += 1
+        free, hand.held = hand.held, None
+        assert free is not None
+        self._hands.append(free)
         next(self.started_ticks)
 
     # -- one call's way, for guard and hub: they give a slot back by ``held.append(USED)``, then ``pump()`` if ``alert``

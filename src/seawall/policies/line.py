@@ -138,13 +138,6 @@ class Line:
         self._handed_at = now
 
     # -- slots from hand to hand
-    def _take_locked(self) -> bool:
-        try:
-            del self.free[-1]
-        except IndexError:
-            return False
-        return True
-
     def _give_locked(self, ticket: Ticket) -> bool:
         free = self.free
         if ticket.granted or ticket.left:  # the collector was here since we looked
