@@ -31,7 +31,8 @@ b  |            if left > 0.0:
 b  |                raise breaker.refusal(left)
 bh |            return {run}
 bn |            epoch = breaker.ask()
-h  |        if bulkhead.alert:
+h  |        alert = bulkhead.alert
+h  |        if alert:
 h  |            return {run}
 h  |        free = bulkhead.free
 h  |        try:
@@ -46,13 +47,13 @@ h  |            next(places)
    |            result = {call}
 g  |        except GeneratorExit:
 gh |            free.append(True)
-gh |            if bulkhead.alert:
+gh |            if alert:
 gh |                bulkhead.pump()
 gb |            breaker.settle(epoch, SUCCESS)
 g  |            raise
    |        except BaseException as error:
 h  |            free.append(True)
-h  |            if bulkhead.alert:
+h  |            if alert:
 h  |                bulkhead.pump()
 b  |            kind = type(error)
 b  |            if kind in breaker.rules.failures:
@@ -61,7 +62,7 @@ b  |            else:
 b  |                breaker.raised(epoch, error, fn)
    |            raise
 h  |        free.append(True)
-h  |        if bulkhead.alert:
+h  |        if alert:
 h  |            bulkhead.pump()
 vb |        if epoch.noted:
 vb |            breaker.returned(epoch, result)
@@ -101,9 +102,9 @@ ASYNC = """
 """
 
 NAMES = [
-    "fn", "stack", "breaker", "bulkhead", "calls", "places", "guarded", "epoch", "free", "result", "error", "passage",
-    "inner", "item", "sent", "thrown", "end", "run", "left", "kind", "SUCCESS", "Passage", "next", "anext", "type",
-    "isinstance", "IndexError", "BaseException", "GeneratorExit", "StopAsyncIteration",
+    "fn", "stack", "breaker", "bulkhead", "calls", "places", "guarded", "epoch", "alert", "free", "result", "error",
+    "passage", "inner", "item", "sent", "thrown", "end", "run", "left", "kind", "SUCCESS", "Passage", "next", "anext",
+    "type", "isinstance", "IndexError", "BaseException", "GeneratorExit", "StopAsyncIteration",
 ]  # fmt: skip
 """All names in the templates. A parameter of the same name renames ours."""
 
@@ -129,7 +130,8 @@ def source(kind: Kind, features: str, parameters: str, arguments: str, taken: Co
         text, filled = _chosen(ASYNC, features), {"arguments": "{arguments}"}
     else:
         text = _chosen(STRAIGHT, features + "n" * ("h" not in features) + ("g" if kind is GENERATOR else "v"))
-        run = ", ".join(["stack", "fn", *["{arguments}"] * bool(arguments)])
+        owner = "stack" if "b" in features else "bulkhead"  # a bulkhead is a stack by itself: one name less to carry
+        run = ", ".join([owner, "fn", *["{arguments}"] * bool(arguments)])
         filled = {"define": _DEFINE[kind], "run": _RUN[kind].format(run), "call": _CALL[kind].format("{arguments}")}
     text = text.format(parameters="{parameters}", **filled)
     if suffix:
