@@ -119,7 +119,9 @@ class BreakerSettings(NamedTuple):
         """Seconds a trial may stay silent, before any doubling."""
         if self.trial_lease is not None:
             return self.trial_lease
-        return max(60.0, self.reset_timeout) if self.attempt_limit is None else self.attempt_limit + 1.0
+        if self.attempt_limit is not None:
+            return self.attempt_limit + 1.0
+        return self.reset_timeout if self.reset_timeout > 60.0 else 60.0
 
     def patience(self) -> float:
         """Seconds that the oldest of a pile of cut calls must have had."""
