@@ -9,6 +9,7 @@ import pytest
 from seawall import CircuitBreaker
 from tests.aio import run_async
 from tests.clock import ManualClock
+from tests.guard.both import Form, every_form
 from tests.policies.play import opened
 
 pytestmark = pytest.mark.fault("F08")
@@ -23,20 +24,22 @@ async def aitems() -> AsyncIterator[int]:
         yield i
 
 
-def test_a_generator() -> None:
+@every_form
+def test_a_generator(form: Form) -> None:
     breaker = CircuitBreaker(1)
     for _ in range(3):
-        for item in breaker(items)():
+        for item in form(breaker, items)():
             assert item == 0
             break
     assert (breaker.state, breaker.started) == ("CLOSED", 3)
 
 
-def test_an_async_generator() -> None:
+@every_form
+def test_an_async_generator(form: Form) -> None:
     breaker = CircuitBreaker(1)
 
     async def main() -> None:
-        stream = breaker(aitems)()
+        stream = form(breaker, aitems)()
         async for item in stream:
             assert item == 0
             break
@@ -46,10 +49,11 @@ def test_an_async_generator() -> None:
     assert (breaker.state, breaker.started, breaker.failures) == ("CLOSED", 1, 0)
 
 
-def test_a_trial_that_gave_one_item_closes_the_circuit(manual_clock: ManualClock) -> None:
+@every_form
+def test_a_trial_that_gave_one_item_closes_the_circuit(form: Form, manual_clock: ManualClock) -> None:
     breaker = opened(manual_clock)
     manual_clock.set(10)
-    stream = breaker(items)()
+    stream = form(breaker, items)()
     assert next(stream) == 0
     assert breaker.state == "HALF_OPEN"
     del stream

@@ -13,6 +13,7 @@ import pytest
 
 from seawall import CircuitBreaker
 from tests.aio import run_async
+from tests.guard.both import Form, every_form
 
 pytestmark = pytest.mark.fault("F09")
 
@@ -40,18 +41,20 @@ async def drain(stream: AsyncIterator[int]) -> list[int]:
     return [item async for item in stream]
 
 
+@every_form
 @pytest.mark.parametrize(("fn", "drive"), [
     (items, list), (partial(items), list), (aitems, lambda stream: run_async(drain(stream))),
     (partial(fails), run_async), (Client(), run_async), (partial(Client()), run_async),
 ])
-def test_its_failure_is_counted(fn: Any, drive: Any) -> None:
+def test_its_failure_is_counted(fn: Any, drive: Any, form: Form) -> None:
     breaker = CircuitBreaker(2)
     with pytest.raises(ConnectionError):
-        drive(breaker(fn)())
+        drive(form(breaker, fn)())
     assert (breaker.failures, breaker.started) == (1, 1)
 
 
 @pytest.mark.parametrize("subject", [staticmethod(fails), Client, "fails", CircuitBreaker])
-def test_or_it_is_refused_at_decoration(subject: Any) -> None:
+@every_form
+def test_or_it_is_refused_at_decoration(subject: Any, form: Form) -> None:
     with pytest.raises(TypeError, match="cannot guard"):
-        CircuitBreaker()(subject)
+        form(CircuitBreaker(), subject)

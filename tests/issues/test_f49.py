@@ -13,6 +13,7 @@ from seawall import Bulkhead, BulkheadFullError, CircuitBreaker, CircuitOpenErro
 from seawall.events import Event, Outbox
 from tests.clock import ManualClock
 from tests.forks import in_forked_child
+from tests.guard.both import Form, every_form
 from tests.lines import Caller, assert_at_rest
 
 pytestmark = [
@@ -83,15 +84,48 @@ def test_calls_of_the_parent_never_complete_in_the_child() -> None:
     assert (limit.started, limit.completed) == (3, 3)
 
 
-def test_a_guarded_call_that_forks_ends_in_both() -> None:
+@every_form
+def test_a_guarded_call_that_forks_ends_in_both(form: Form) -> None:
+    """In the child its slot goes back to a list that is nobody's any more: it makes no new room there."""
     limit = Bulkhead(1)
+    target = Target("CORE", breaker=CircuitBreaker(), bulkhead=limit)
+    parent = os.getpid()
 
-    @limit
-    def forks() -> None:
+    def forks() -> int:
         in_forked_child(lambda: assert_at_rest(limit))
         assert limit.in_flight == 1
+        return os.fork()
 
-    forks()
+    pid = form(target, forks)()
+    if os.getpid() != parent:
+        try:
+            assert_at_rest(limit)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert_at_rest(limit)
+
+
+@every_form
+def test_a_generator_under_way_ends_in_both(form: Form) -> None:
+    limit = Bulkhead(1)
+
+    def items() -> Iterator[int]:
+        yield 1
+        yield 2
+
+    stream = form(limit, items)()
+    assert next(stream) == 1
+
+    def child() -> None:
+        assert_at_rest(limit)
+        assert list(stream) == [2]
+        assert_at_rest(limit)
+
+    in_forked_child(child)
+    assert limit.in_flight == 1
+    assert list(stream) == [2]
     assert_at_rest(limit)
 
 

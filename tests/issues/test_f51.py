@@ -11,6 +11,7 @@ import pytest
 from seawall import CircuitBreaker
 from tests.aio import run_async
 from tests.clock import ManualClock
+from tests.guard.both import FORMS, Form, every_form
 from tests.policies.play import opened
 
 pytestmark = pytest.mark.fault("F51")
@@ -68,11 +69,11 @@ SUBJECTS = [one, aone, items, aitems, Client().one, Client().aone, Client(), Asy
             functools.partial(Client().aone)]
 
 
-@pytest.mark.parametrize("form", ["decorator", "call"])
+@pytest.mark.parametrize("form", [*FORMS, "call"])
 @pytest.mark.parametrize("fn", SUBJECTS)
 def test_wrong_arguments_do_not_count_and_a_type_error_out_of_it_does(fn: Callable[..., Any], form: str) -> None:
     breaker = CircuitBreaker(5)
-    call = breaker(fn) if form == "decorator" else functools.partial(breaker.call, fn)
+    call = functools.partial(breaker.call, fn) if form == "call" else FORMS[form](breaker, fn)
     for wrong in ((), (1, 2)):
         with pytest.raises(TypeError, match="argument"):
             drive(call(*wrong))
@@ -84,9 +85,10 @@ def test_wrong_arguments_do_not_count_and_a_type_error_out_of_it_does(fn: Callab
     assert breaker.failures == 1
 
 
-def test_they_neither_forget_failures_nor_decide_a_trial(manual_clock: ManualClock) -> None:
+@every_form
+def test_they_neither_forget_failures_nor_decide_a_trial(manual_clock: ManualClock, form: Form) -> None:
     breaker = opened(manual_clock, failure_threshold=2)
-    guarded = breaker(one)
+    guarded = form(breaker, one)
     manual_clock.set(10)
     with pytest.raises(TypeError):
         guarded()  # type: ignore[call-arg]  # the mistake under test

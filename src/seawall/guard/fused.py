@@ -30,7 +30,9 @@ __all__ = ["fuse"]
 
 STAR = ("*args, **kwargs", "*args, **kwargs", ("args", "kwargs"))
 _RUN = {FUNCTION: run_function, COROUTINE: run_coroutine, GENERATOR: run_generator, ASYNC_GENERATOR: None}
-_SHAPES = 1024  # compiled sources kept: some 4 kB each, and hardly any program has as many different signatures
+# Compiled sources kept: some 4 kB each, and hardly any program has as many different signatures. Their lines stay in
+# linecache, some 1 kB each: guards made earlier may still need them.
+_SHAPES = 1024
 
 
 def fuse(stack: Any, fn: Any, kind: Kind, star: bool = False) -> Callable[..., Any]:

@@ -202,6 +202,7 @@ class Circuit:
         if old is not new:
             self.outbox.post(ModeChanged(self.name, old, new, at, reason))
         if new is DISABLED or old is DISABLED:  # what was under way is void
+            self._epoch.noted = True
             self._epoch, self._trials, self._by_hand = Epoch(), (), ()
         if new is FORCED_CLOSED and self.state is not CLOSED:
             self._become_locked(CLOSED, at, "forced closed by hand")
@@ -211,6 +212,7 @@ class Circuit:
         # The only call: a signal cannot fall between the stores that follow.
         old, epoch = self.state, VOID if new is OPEN else Epoch()
         self.fast, self.shut_until = None, -inf  # first of all: no short cuts while the rest is changing
+        self._epoch.noted = True  # who comes back with it is judged in full, by the rules of then
         self._epoch, self._trials, self._by_hand = epoch, (), ()
         self._wins = self._neutral = 0
         self._due = self._mode_until

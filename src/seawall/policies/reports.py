@@ -98,7 +98,7 @@ class Reports(Circuit):
 
     # -- inside
     def _forget(self, epoch: Epoch) -> None:
-        epoch.noted = bool(self.rules.result_tests)
+        epoch.noted = bool(self.rules.result_tests) or epoch is not self._epoch
         epoch.cuts = NONE
         if epoch.failed:
             epoch.failed = []

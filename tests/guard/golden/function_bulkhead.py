@@ -1,0 +1,46 @@
+"""Function bulkhead: as generated for a function that takes (a, /, b, *rest, key, **more).
+
+Written by python tools/golden.py --write; edit src/seawall/guard/template.py, not this.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from seawall import Bulkhead, CircuitBreaker
+from seawall.guard.plain import run_function as run
+
+
+def make(
+    fn: Any,
+    stack: Any,
+    breaker: CircuitBreaker,
+    bulkhead: Bulkhead,
+    calls: count[int],
+    places: count[int],
+) -> Any:
+    def guarded(a, /, b, *rest, key, **more):
+        alert = bulkhead.alert
+        if alert:
+            return run(bulkhead, fn, a, b, *rest, key=key, **more)
+        free = bulkhead.free
+        try:
+            del free[-1]
+        except IndexError:
+            free = None
+        if free is None:
+            return run(bulkhead, fn, a, b, *rest, key=key, **more)
+        try:
+            next(places)
+            result = fn(a, b, *rest, key=key, **more)
+        except BaseException as error:
+            free.append(True)
+            if alert:
+                bulkhead.pump()
+            raise
+        free.append(True)
+        if alert:
+            bulkhead.pump()
+        return result
+    return guarded
