@@ -26,6 +26,7 @@ from .errors import (
     NoBudgetError,
     RejectedError,
     SeawallError,
+    TimeoutExceededError,
 )
 from .events import ModeChanged, StateChanged
 from .outcome import Outcome, on_result
@@ -33,6 +34,7 @@ from .policies.breaker import CircuitBreaker
 from .policies.bulkhead import Bulkhead
 from .policies.slots import BulkheadSnapshot
 from .policies.states import BreakerSnapshot, Mode, State
+from .policies.timeout import Timeout
 from .target import Target, TargetSnapshot
 from .wall import Wall
 
@@ -58,6 +60,8 @@ __all__ = [
     "StateChanged",
     "Target",
     "TargetSnapshot",
+    "Timeout",
+    "TimeoutExceededError",
     "Wall",
     "on_result",
 ]

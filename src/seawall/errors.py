@@ -8,10 +8,13 @@
     |   +-- BulkheadFullError       no place free, and no room or no time to wait for one
     |   +-- NoBudgetError           too little of the caller's budget is left to begin
     +-- DeadlineExceededError       it ran and was cut short by its caller's budget (also a TimeoutError)
+    +-- TimeoutExceededError        it ran into its own time limit: a failure of the target (also a TimeoutError)
     +-- ConfigError                 a setting that cannot work (also a ValueError)
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 __all__ = [
     "BulkheadFullError",
@@ -22,6 +25,7 @@ __all__ = [
     "NoBudgetError",
     "RejectedError",
     "SeawallError",
+    "TimeoutExceededError",
 ]
 
 
@@ -87,6 +91,23 @@ class NoBudgetError(RejectedError):
 
 class DeadlineExceededError(SeawallError, TimeoutError):
     """The call ran and its caller's budget ended first: not the target's fault."""
+
+
+class TimeoutExceededError(SeawallError, TimeoutError):
+    """The call ran and did not answer within the limit set for it: a failure of the target.
+
+    Attributes:
+        target: Its name, ``""`` where the limit has none.
+        limit: The limit, in seconds.
+    """
+
+    def __init__(self, target: str = "", limit: float = 0.0) -> None:
+        # One argument for TimeoutError, which takes two for an error number and its text.
+        super().__init__(f"{target}{': ' if target else ''}no answer within {seconds(limit)}")
+        self.target, self.limit = target, limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.target, self.limit), self.__dict__
 
 
 class ConfigError(SeawallError, ValueError):

@@ -14,6 +14,8 @@ from seawall import (
     State,
     StateChanged,
     Target,
+    Timeout,
+    TimeoutExceededError,
     Wall,
     on_result,
 )
@@ -24,6 +26,7 @@ breaker = CircuitBreaker(counts_as_failure=ConnectionError)
 breaker = CircuitBreaker(counts_as_failure=[ConnectionError, lambda error: error.args == (1,)], ignores=(KeyError, OSError))
 breaker = CircuitBreaker(counts_as_failure=on_result(lambda answer: answer.status >= 500))
 limit = Bulkhead(10)
+two_seconds = Timeout(2, name="CORE")
 core: Target = Wall().target("CORE")
 
 
@@ -34,6 +37,12 @@ def transfer(amount: int, /, to: str, *, fast: bool = False) -> float:
 
 @core
 async def atransfer(amount: int) -> str:
+    return str(amount)
+
+
+@breaker
+@two_seconds
+async def limited(amount: int, *, to: str = "") -> str:
     return str(amount)
 
 
@@ -104,6 +113,18 @@ async def tasks() -> None:
     async with breaker as entered:
         assert_type(entered, CircuitBreaker)
     assert_type([item async for item in aitems(3)], list[int])
+
+
+async def limits() -> None:
+    assert_type(await limited(1, to="x"), str)
+    assert_type(await two_seconds.acall(atransfer, amount=1), str)
+    async with two_seconds as entered:
+        assert_type(entered, Timeout)
+    try:
+        await limited(1)
+    except TimeoutExceededError as error:
+        assert_type(error.limit, float)
+        assert_type(error.target, str)
 
 
 def listener(event: StateChanged | ModeChanged) -> None:
