@@ -124,10 +124,26 @@ def test_a_block_that_is_left_early_counts_for_nothing_and_gives_all_back(
     assert breaker.state == "CLOSED"
 
 
-def test_a_block_left_elsewhere_than_it_was_entered_says_so(breaker: CircuitBreaker) -> None:
-    contextvars.copy_context().run(breaker.__enter__)
+def test_a_block_left_elsewhere_than_it_was_entered_says_so(target: Target) -> None:
+    contextvars.copy_context().run(target.__enter__)
     with pytest.raises(RuntimeError, match="left in another thread or task than it was entered in"):
-        breaker.__exit__(None, None, None)
+        target.__exit__(None, None, None)
+
+
+def test_so_does_an_async_block_and_nobody_else_pays_for_it(breaker: CircuitBreaker) -> None:
+    """The first block of an epoch is kept, those after it are counted: the wrong one must not take an element of theirs."""
+
+    async def main() -> None:
+        async with breaker:
+            pass
+        await asyncio.create_task(breaker.__aenter__())
+        with pytest.raises(ConnectionError), breaker:  # noqa: PT012
+            with pytest.raises(RuntimeError, match="left in another thread or task than it was entered in"):
+                await breaker.__aexit__(None, None, None)
+            raise ConnectionError
+        assert breaker.failures == 1
+
+    run_async(main())
 
 
 def test_a_block_may_be_entered_in_any_thread(target: Target) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from types import BuiltinFunctionType, TracebackType
+from types import BuiltinFunctionType, CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .blocks import blocks, innermost, left_elsewhere, open_block
@@ -52,7 +52,7 @@ class Guarded:
         Of a coroutine function or a generator this returns what the guarded one would: admitted when it runs.
         """
         code = getattr(fn, "__code__", None)
-        runs_at_once = isinstance(fn, _CALLED_AS_IT_IS) if code is None else not code.co_flags & _RUNS_LATER
+        runs_at_once = not code.co_flags & _RUNS_LATER if isinstance(code, CodeType) else isinstance(fn, _CALLED_AS_IT_IS)
         if runs_at_once or (kind := kind_of(fn)) is FUNCTION:
             result: R = run_function(self, fn, *args, **kwargs)
         else:

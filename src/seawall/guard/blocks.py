@@ -18,9 +18,15 @@ blocks: ContextVar[Block] = ContextVar("seawall_blocks", default=["outside all b
 
 
 def innermost(block: Block) -> Block:
-    """``block``, or the nearest one around it that has not been left."""
+    """``block``, or the nearest one around it that has not been left. Those that were left around that one are unhooked.
+
+    Else tasks that each start the next one inside their block would make a chain without end.
+    """
     while block[0] is None:
         block = block[2]
+    outer: Block | None = block[2]
+    while outer is not None and outer[0] is None:
+        outer = block[2] = outer[2]
     return block
 
 

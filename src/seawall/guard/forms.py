@@ -39,5 +39,14 @@ def plain(stack: Any, fn: F) -> F:
 
 
 def _dressed(guarded: Callable[..., Any], fn: F) -> F:
-    keep = isinstance(fn, FunctionType)
-    return update_wrapper(guarded, fn, updated=("__dict__",) if keep else ())  # type: ignore[return-value]
+    if isinstance(fn, FunctionType):
+        return update_wrapper(guarded, fn)  # type: ignore[return-value]
+    # A callable object's dictionary is its own affair; and a proxy may have anything under these names.
+    fits = [name for name, kind in _NAMES.items() if isinstance(getattr(fn, name, None), kind)]
+    return update_wrapper(guarded, fn, fits, ())  # type: ignore[return-value]
+
+
+_NAMES = {
+    "__module__": str, "__name__": str, "__qualname__": str, "__doc__": str,
+    "__annotations__": dict, "__type_params__": tuple,
+}  # fmt: skip

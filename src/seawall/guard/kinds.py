@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from enum import Enum
 from functools import partial, partialmethod
+from types import CodeType
 
-__all__ = ["ASYNC_GENERATOR", "COROUTINE", "FUNCTION", "GENERATOR", "Kind", "kind_of"]
+__all__ = ["ASYNC_GENERATOR", "COROUTINE", "FUNCTION", "GENERATOR", "Kind", "flags", "kind_of"]
 
 
 class Kind(Enum):
@@ -19,6 +20,12 @@ class Kind(Enum):
 
 
 FUNCTION, COROUTINE, GENERATOR, ASYNC_GENERATOR = Kind
+
+
+def flags(fn: object) -> int:
+    """The flags of its code, 0 where it has none. A proxy that has every attribute has no code."""
+    code = getattr(fn, "__code__", None)
+    return code.co_flags if isinstance(code, CodeType) else 0
 
 
 def kind_of(fn: object) -> Kind:
@@ -34,7 +41,7 @@ def kind_of(fn: object) -> Kind:
     while isinstance(inner, partial):
         inner = inner.func
     kinds = (inner,) if inspect.isroutine(inner) else (inner, type(inner).__call__)
-    if any(getattr(getattr(kind, "__code__", None), "co_flags", 0) & inspect.CO_ITERABLE_COROUTINE for kind in kinds):
+    if any(flags(kind) & inspect.CO_ITERABLE_COROUTINE for kind in kinds):
         raise TypeError(f"cannot guard {fn!r}, made by types.coroutine: guard the coroutine function that awaits it")
     if any(inspect.isasyncgenfunction(kind) for kind in kinds):
         return ASYNC_GENERATOR

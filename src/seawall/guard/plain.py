@@ -1,7 +1,8 @@
 """The plain form: star arguments, and the policies' methods called one by one. It is the specification.
 
-A slot is given back in the guard's own frame, by two steps with nothing between them at which a signal could be handled:
-forget it, append it. A method that did it could be interrupted at its first line, and the slot would be gone.
+A slot is given back in the guard's own frame, by two steps without a call: forget it, add it to the list. So a signal
+cannot be handled between them, and the recursion limit cannot be hit. A method that did it could be interrupted at its
+first line, and the slot would be gone.
 """
 
 from __future__ import annotations
@@ -98,17 +99,16 @@ def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: An
     """Call ``fn`` once, behind ``stack``."""
     passage = Passage(stack)
     try:
-        passage.enter()
-        result = fn(*args, **kwargs)
+        try:
+            passage.enter()
+            result = fn(*args, **kwargs)
+        finally:
+            if (free := passage.held) is not None:
+                passage.held = None
+                free += (True,)
     except BaseException as error:
-        if (free := passage.held) is not None:
-            passage.held = None
-            free.append(True)
         passage.failed(error, fn)
         raise
-    if (free := passage.held) is not None:
-        passage.held = None
-        free.append(True)
     passage.succeeded(result)
     return result
 
@@ -117,17 +117,16 @@ async def run_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args:
     """Await ``fn(...)`` once, behind ``stack``."""
     passage = Passage(stack)
     try:
-        await passage.aenter()
-        result = await fn(*args, **kwargs)
+        try:
+            await passage.aenter()
+            result = await fn(*args, **kwargs)
+        finally:
+            if (free := passage.held) is not None:
+                passage.held = None
+                free += (True,)
     except BaseException as error:
-        if (free := passage.held) is not None:
-            passage.held = None
-            free.append(True)
         passage.failed(error, fn)
         raise
-    if (free := passage.held) is not None:
-        passage.held = None
-        free.append(True)
     passage.succeeded(result)
     return result
 
@@ -138,8 +137,13 @@ def run_generator(
     """Run the generator ``fn(...)`` behind ``stack``, from its first ``next`` to its end."""
     passage = Passage(stack)
     try:
-        passage.enter()
-        result = yield from fn(*args, **kwargs)
+        try:
+            passage.enter()
+            result = yield from fn(*args, **kwargs)
+        finally:
+            if (free := passage.held) is not None:
+                passage.held = None
+                free += (True,)
     except GeneratorExit:  # it has yielded, and its consumer wants no more: that is no failure
         passage.ended()
         raise
@@ -187,19 +191,24 @@ def plain_async_generator(
     async def guarded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         passage = Passage(stack)
         try:
-            await passage.aenter()
-            inner = fn(*args, **kwargs)
-            item = await anext(inner)
-            while True:  # what `yield from` does, which async generators lack
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    await inner.aclose()
-                    raise
-                except BaseException as thrown:
-                    item = await inner.athrow(thrown)
-                else:
-                    item = await inner.asend(sent)
+            try:
+                await passage.aenter()
+                inner = fn(*args, **kwargs)
+                item = await anext(inner)
+                while True:  # what `yield from` does, which async generators lack
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        await inner.aclose()
+                        raise
+                    except BaseException as thrown:
+                        item = await inner.athrow(thrown)
+                    else:
+                        item = await inner.asend(sent)
+            finally:
+                if (free := passage.held) is not None:
+                    passage.held = None
+                    free += (True,)
         except (StopAsyncIteration, GeneratorExit) as end:  # exhausted, or its consumer wants no more
             passage.ended()
             if isinstance(end, GeneratorExit):

@@ -19,8 +19,9 @@ from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
 __all__ = ["NAMES", "source"]
 
 # Between `del` and the inner `try` there is no call, hence no point at which a signal could be handled and the slot be
-# lost; nor is there one between the end of that `try` and the end of `append`. `run` stands outside the handler, so that
-# what it raises has no context.
+# lost; nor is there one between the end of that `try` and the end of `append`. In a handler there is no call at all: when
+# the recursion limit was hit in `fn`, another call would hit it too. `run` stands outside the handler, so that what it
+# raises has no context.
 STRAIGHT = """
    |def make(fn, stack, breaker, bulkhead, calls, places):
    |    {define} guarded({parameters}):
@@ -46,13 +47,13 @@ b  |            next(calls)
 h  |            next(places)
    |            result = {call}
 g  |        except GeneratorExit:
-gh |            free.append(True)
+gh |            free += (True,)
 gh |            if alert:
 gh |                bulkhead.pump()
 gb |            breaker.settle(epoch, SUCCESS)
 g  |            raise
    |        except BaseException as error:
-h  |            free.append(True)
+h  |            free += (True,)
 h  |            if alert:
 h  |                bulkhead.pump()
 b  |            kind = type(error)
@@ -78,19 +79,25 @@ ASYNC = """
    |    async def guarded({parameters}):
    |        passage = Passage(stack)
    |        try:
-   |            await passage.aenter()
-   |            inner = fn({arguments})
-   |            item = await anext(inner)
-   |            while True:
-   |                try:
-   |                    sent = yield item
-   |                except GeneratorExit:
-   |                    await inner.aclose()
-   |                    raise
-   |                except BaseException as thrown:
-   |                    item = await inner.athrow(thrown)
-   |                else:
-   |                    item = await inner.asend(sent)
+   |            try:
+   |                await passage.aenter()
+   |                inner = fn({arguments})
+   |                item = await anext(inner)
+   |                while True:
+   |                    try:
+   |                        sent = yield item
+   |                    except GeneratorExit:
+   |                        await inner.aclose()
+   |                        raise
+   |                    except BaseException as thrown:
+   |                        item = await inner.athrow(thrown)
+   |                    else:
+   |                        item = await inner.asend(sent)
+   |            finally:
+   |                free = passage.held
+   |                if free is not None:
+   |                    passage.held = None
+   |                    free += (True,)
    |        except (StopAsyncIteration, GeneratorExit) as end:
    |            passage.ended()
    |            if isinstance(end, GeneratorExit):

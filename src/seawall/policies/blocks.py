@@ -11,6 +11,10 @@ one back. One of the two sees the other. And who stands in a kept block keeps th
 block of its own when leaving is leaving that one, and whoever finds none was counted. Relied on: ``list.append`` and
 ``del list[-1]`` are one atomic step each, with the GIL and (by the list's own lock) without.
 
+A generator can be closed in another context than it was entered in, and then does not find what was kept for it. An
+``async with`` block, to which that happens most, is therefore always kept: there it is seen, and said. A ``with`` block
+then takes an element that somebody else has laid in. So an element too few is no error, and costs nobody anything.
+
 It saves a ``ContextVar.set``, which costs as much as all the rest of a block together.
 """
 
@@ -25,7 +29,7 @@ from ..guard import Guarded
 from ..guard.blocks import blocks, innermost, left_elsewhere, open_block
 from ..outcome import SUCCESS, Rules
 from .reports import Reports
-from .states import NONE, BreakerSettings, Epoch, Token
+from .states import NONE, VOID, BreakerSettings, Epoch, Token
 
 if TYPE_CHECKING:
     from typing import Self
@@ -63,19 +67,29 @@ class Blocks(Reports, Guarded):
         token: Token | None = self._counted
         if token is None or self._kept:
             token = self._leave()
-        else:
-            try:
-                del self._inside[-1]  # type: ignore[union-attr]
-            except IndexError:
-                raise left_elsewhere() from None
+        elif self._inside:
+            del self._inside[-1]
+        self._end(token, error)
+
+    async def __aenter__(self) -> Self:
+        """:meth:`__enter__`; kept, whatever the epoch."""
+        self._enter_and_keep()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """End the call that the block is."""
+        token = self._leave_kept()
+        if token is None:
+            raise left_elsewhere()
+        self._end(token, error)
+
+    def _end(self, token: Token, error: BaseException | None) -> None:
         if error is not None:
             self.raised(token, error, None)
         elif token.noted:
             self.settle(token, SUCCESS)
-
-    async def __aenter__(self) -> Self:
-        """:meth:`__enter__`: there is nothing to wait for."""
-        return self.__enter__()
 
     def _enter_and_keep(self) -> None:
         token = self.fast or self.ask()
@@ -92,15 +106,21 @@ class Blocks(Reports, Guarded):
                 self._counted = old if self._inside else self.fast
 
     def _leave(self) -> Token:
+        token = self._leave_kept()
+        if token is None:
+            with self._lock:  # whoever is changing the epoch has put it back by now, if anybody is inside
+                token = self._counted
+                if self._inside:
+                    del self._inside[-1]
+                elif token is None:
+                    raise left_elsewhere()
+        return token or VOID
+
+    def _leave_kept(self) -> Token | None:
         block = open_block(self)
-        if block is not None:
-            block[0] = None
-            del self._kept[-1]  # type: ignore[union-attr]
-            kept: Token = block[1]
-            return kept
-        with self._lock:  # whoever is changing the epoch has put it back by now: we are inside
-            token = self._counted
-        if token is None or not self._inside:
-            raise left_elsewhere()
-        del self._inside[-1]
+        if block is None:
+            return None
+        block[0] = None
+        del self._kept[-1]  # type: ignore[union-attr]
+        token: Token = block[1]
         return token

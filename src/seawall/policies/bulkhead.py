@@ -10,7 +10,7 @@ from ..counters import reading, reset_in_child
 from ..drivers import aio, threads
 from ..guard import Guarded
 from .line import Line
-from .slots import FRESH, USED, BulkheadSettings, BulkheadSnapshot, ByHand, Holder, Slots, Ticket
+from .slots import FRESH, USED, BulkheadSettings, BulkheadSnapshot, ByHand, Holder, Ticket
 
 __all__ = ["Bulkhead"]
 
@@ -47,7 +47,7 @@ class Bulkhead(Line, Guarded):
             raise TypeError("a bulkhead takes numbers, not the function: write  limit = Bulkhead(10)  and then  @limit")
         super().__init__(BulkheadSettings(max_concurrent, max_queue, max_wait).checked(), clock, name)
         self.started_ticks = count()
-        self._hands: list[Slots] = []
+        self._hands: list[None] = []  # an element for each place taken by hand
         self._completed = 0  # the most seen so far
         self._gone = 0  # calls that were running in a parent when it forked
         reset_in_child(self)
@@ -112,7 +112,7 @@ class Bulkhead(Line, Guarded):
             self.completed, self.rejected, self.peak_active, self.admitted_waiters,
         )  # fmt: skip
 
-    # -- by hand. ``_hands`` holds, for each place taken so, the list its slot goes back to
+    # -- by hand
     def try_acquire(self) -> bool:
         """Take a place if one is free and nobody waits; never waits. Give it back with :meth:`release`."""
         if self.alert:
@@ -159,10 +159,10 @@ class Bulkhead(Line, Guarded):
             ValueError: More releases than places taken by hand.
         """
         try:
-            free = self._hands.pop()
+            del self._hands[-1]  # no call between the two: see line.py
         except IndexError:
             raise ValueError(f"{self.name or 'bulkhead'}: released more often than acquired") from None
-        free.append(USED)
+        self.free.append(USED)
         if self.alert:
             self.pump()
 
@@ -174,14 +174,13 @@ class Bulkhead(Line, Guarded):
             del free[-1]
         except IndexError:
             return False
-        self._hands.append(free)
+        self._hands.append(None)
         next(self.started_ticks)
         return True
 
     def _keep(self, hand: ByHand) -> None:
-        free, hand.held = hand.held, None
-        assert free is not None
-        self._hands.append(free)
+        hand.held = None
+        self._hands.append(None)
         next(self.started_ticks)
 
     # -- one call's way, for guard and hub: they give a slot back by ``held.append(USED)``, then ``pump()`` if ``alert``

@@ -76,6 +76,10 @@ class Circuit:
     def _after_fork(self) -> None:
         """In the child nobody holds the lock and no trial is out; what is known of the target still holds."""
         self._made_lock = RLock()
+        if self._failed is UNUSED:  # forked in the middle of the first trouble
+            self._failed, self._rejected = count(), count()
+        if self.state is HALF_OPEN:
+            self._epoch = Epoch()  # a trial of the parent is not the child's to settle
         self._trials = self._by_hand = ()
         self.outbox.after_fork()
 
@@ -135,7 +139,10 @@ class Circuit:
 
         So an interrupt between the taking of a trial and its settling, wherever it falls, costs nothing.
         """
-        return [trial for out in self._trials if (trial := out()) is not None and not trial.settled]
+        # By its epoch too: the collector may have closed a coroutine, and that the circuit, while a trial was being made.
+        epoch = self._epoch
+        trials = [trial for out in self._trials if (trial := out()) is not None]
+        return [trial for trial in trials if trial.epoch is epoch and not trial.settled]
 
     def _worth_a_trial(self, now: float, remaining: float) -> bool:
         limit = self.settings.attempt_limit

@@ -98,7 +98,9 @@ class Reports(Circuit):
 
     # -- inside
     def _forget(self, epoch: Epoch) -> None:
-        epoch.noted = bool(self.rules.result_tests) or epoch is not self._epoch
+        epoch.noted = False
+        if self.rules.result_tests or epoch is not self._epoch:  # only now: configure() sets rules, then raises it
+            epoch.noted = True
         epoch.cuts = NONE
         if epoch.failed:
             epoch.failed = []

@@ -23,19 +23,25 @@ def make(
     async def guarded(a, /, b, *rest, key, **more):
         passage = Passage(stack)
         try:
-            await passage.aenter()
-            inner = fn(a, b, *rest, key=key, **more)
-            item = await anext(inner)
-            while True:
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    await inner.aclose()
-                    raise
-                except BaseException as thrown:
-                    item = await inner.athrow(thrown)
-                else:
-                    item = await inner.asend(sent)
+            try:
+                await passage.aenter()
+                inner = fn(a, b, *rest, key=key, **more)
+                item = await anext(inner)
+                while True:
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        await inner.aclose()
+                        raise
+                    except BaseException as thrown:
+                        item = await inner.athrow(thrown)
+                    else:
+                        item = await inner.asend(sent)
+            finally:
+                free = passage.held
+                if free is not None:
+                    passage.held = None
+                    free += (True,)
         except (StopAsyncIteration, GeneratorExit) as end:
             passage.ended()
             if isinstance(end, GeneratorExit):

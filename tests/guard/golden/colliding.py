@@ -46,7 +46,7 @@ def make(
             next__(places__)
             result__ = fn__(fn, free, alert, *type, run_=run_, **breaker)
         except BaseException__ as error__:
-            free__.append(True)
+            free__ += (True,)
             if alert__:
                 bulkhead__.pump()
             kind__ = type__(error__)

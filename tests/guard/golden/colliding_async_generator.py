@@ -28,19 +28,25 @@ def make(
     async def guarded__(fn, /, free, alert, *type, run_, **breaker):
         passage__ = Passage__(stack__)
         try:
-            await passage__.aenter()
-            inner__ = fn__(fn, free, alert, *type, run_=run_, **breaker)
-            item__ = await anext__(inner__)
-            while True:
-                try:
-                    sent__ = yield item__
-                except GeneratorExit__:
-                    await inner__.aclose()
-                    raise
-                except BaseException__ as thrown__:
-                    item__ = await inner__.athrow(thrown__)
-                else:
-                    item__ = await inner__.asend(sent__)
+            try:
+                await passage__.aenter()
+                inner__ = fn__(fn, free, alert, *type, run_=run_, **breaker)
+                item__ = await anext__(inner__)
+                while True:
+                    try:
+                        sent__ = yield item__
+                    except GeneratorExit__:
+                        await inner__.aclose()
+                        raise
+                    except BaseException__ as thrown__:
+                        item__ = await inner__.athrow(thrown__)
+                    else:
+                        item__ = await inner__.asend(sent__)
+            finally:
+                free__ = passage__.held
+                if free__ is not None:
+                    passage__.held = None
+                    free__ += (True,)
         except (StopAsyncIteration__, GeneratorExit__) as end__:
             passage__.ended()
             if isinstance__(end__, GeneratorExit__):

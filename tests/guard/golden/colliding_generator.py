@@ -48,13 +48,13 @@ def make(
             next__(places__)
             result__ = yield from fn__(fn, free, alert, *type, run_=run_, **breaker)
         except GeneratorExit__:
-            free__.append(True)
+            free__ += (True,)
             if alert__:
                 bulkhead__.pump()
             breaker__.settle(epoch__, SUCCESS__)
             raise
         except BaseException__ as error__:
-            free__.append(True)
+            free__ += (True,)
             if alert__:
                 bulkhead__.pump()
             kind__ = type__(error__)

@@ -42,7 +42,7 @@ def make(
             next(places)
             result = await fn(a, b, *rest, key=key, **more)
         except BaseException as error:
-            free.append(True)
+            free += (True,)
             if alert:
                 bulkhead.pump()
             kind = type(error)

@@ -35,7 +35,7 @@ def make(
             next(places)
             result = await fn(a, b, *rest, key=key, **more)
         except BaseException as error:
-            free.append(True)
+            free += (True,)
             if alert:
                 bulkhead.pump()
             raise

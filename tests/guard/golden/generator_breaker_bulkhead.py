@@ -43,13 +43,13 @@ def make(
             next(places)
             result = yield from fn(a, b, *rest, key=key, **more)
         except GeneratorExit:
-            free.append(True)
+            free += (True,)
             if alert:
                 bulkhead.pump()
             breaker.settle(epoch, SUCCESS)
             raise
         except BaseException as error:
-            free.append(True)
+            free += (True,)
             if alert:
                 bulkhead.pump()
             kind = type(error)

@@ -35,12 +35,12 @@ def make(
             next(places)
             result = yield from fn(a, b, *rest, key=key, **more)
         except GeneratorExit:
-            free.append(True)
+            free += (True,)
             if alert:
                 bulkhead.pump()
             raise
         except BaseException as error:
-            free.append(True)
+            free += (True,)
             if alert:
                 bulkhead.pump()
             raise
