@@ -67,9 +67,15 @@ class Blocks(Reports, Guarded):
         token: Token | None = self._counted
         if token is None or self._kept:
             token = self._leave()
-        elif self._inside:
-            del self._inside[-1]
-        self._end(token, error)
+        else:
+            try:
+                del self._inside[-1]  # type: ignore[union-attr]
+            except IndexError:
+                pass  # somebody else has taken ours
+        if error is not None:
+            self.raised(token, error, None)
+        elif token.noted:
+            self.settle(token, SUCCESS)
 
     async def __aenter__(self) -> Self:
         """:meth:`__enter__`; kept, whatever the epoch."""
@@ -83,9 +89,6 @@ class Blocks(Reports, Guarded):
         token = self._leave_kept()
         if token is None:
             raise left_elsewhere()
-        self._end(token, error)
-
-    def _end(self, token: Token, error: BaseException | None) -> None:
         if error is not None:
             self.raised(token, error, None)
         elif token.noted:
@@ -110,10 +113,11 @@ class Blocks(Reports, Guarded):
         if token is None:
             with self._lock:  # whoever is changing the epoch has put it back by now, if anybody is inside
                 token = self._counted
-                if self._inside:
-                    del self._inside[-1]
-                elif token is None:
-                    raise left_elsewhere()
+            try:
+                del self._inside[-1]  # type: ignore[union-attr]
+            except (IndexError, TypeError):  # nothing was laid in, or there never was a block
+                if token is None:
+                    raise left_elsewhere() from None
         return token or VOID
 
     def _leave_kept(self) -> Token | None:
