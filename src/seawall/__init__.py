@@ -8,7 +8,7 @@ Where things are; a line imports from the lines above it only::
     counters    exact counts without a lock on the way in
     drivers     who waits: threads, asyncio
     guard       how policies are put around a callable
-    policies    breaker and bulkhead: they decide, and never wait
+    policies    breaker, bulkhead, timeout: they decide, and never wait
     target      a named stack of policies in one fixed order
     wall        all targets of a program
     faults      servers that misbehave on command

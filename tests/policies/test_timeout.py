@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from seawall import CircuitBreaker, ConfigError, DeadlineExceededError, SeawallError, Timeout, TimeoutExceededError
-from seawall.policies import timeout
+from seawall.guard.blocks import blocks
 from tests.drivers.virtual import run_virtual, the_loop
 from tests.policies.limits import Form, end_of, ours, requests, wait
 
@@ -147,8 +147,8 @@ def test_blocks_one_after_another_leave_nothing_in_the_context() -> None:
         for _ in range(100):
             async with limit, limit:
                 await asyncio.sleep(0)
-        depth, found = 0, timeout._blocks.get()
-        while found is not None:
+        depth, found = 0, blocks.get()
+        while found[2] is not None:
             depth, found = depth + 1, found[2]
         return depth
 
@@ -160,7 +160,7 @@ def test_a_block_is_left_in_the_task_that_entered_it() -> None:
 
     async def main() -> None:
         await asyncio.create_task(limit.__aenter__())
-        with pytest.raises(RuntimeError, match="left in another task"):
+        with pytest.raises(RuntimeError, match="left in another thread or task"):
             await limit.__aexit__(None, None, None)
 
     run_virtual(main())

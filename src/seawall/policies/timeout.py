@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import ContextVar
 from functools import update_wrapper
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import ConfigError, TimeoutExceededError
 from ..errors import seconds as said
+from ..guard.blocks import blocks, innermost, left_elsewhere, open_block
 from ..guard.kinds import COROUTINE, kind_of
 
 if TYPE_CHECKING:
@@ -25,12 +25,6 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 LONGEST = sys.float_info.max  # the largest number of seconds there is: nothing to wait for, but nothing to refuse
-
-_Block: TypeAlias = "list[Any]"
-"""``[limit, its entry, the block around it]``; limit and entry are ``None`` once the block has been left."""
-
-_blocks: ContextVar[_Block | None] = ContextVar("seawall_limits", default=None)
-
 
 def _first_arm(timeout: Timeout) -> Entry:
     """The driver imports asyncio. A program that uses no limit does not pay for that."""
@@ -122,25 +116,20 @@ class Timeout:
 
     async def __aenter__(self) -> Self:
         """Put the block under the limit."""
-        outer = _blocks.get()
-        while outer is not None and outer[0] is None:
-            outer = outer[2]
-        _blocks.set([self, _arm(self), outer])
+        blocks.set([self, _arm(self), innermost(blocks.get())])
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         """End the block."""
-        block = _blocks.get()
-        while block is not None and block[0] is not self:
-            block = block[2]
+        block = open_block(self)
         if block is None:
             if kind is GeneratorExit:  # a task that will never go on is collected, in whatever context that happens
                 return
-            raise RuntimeError("this block was left in another task than it was entered in: enter and leave it in one")
+            raise left_elsewhere()
         entry: Entry = block[1]
-        block[0] = block[1] = None  # marked, not taken out: a child task has its parent's blocks, and takes nothing from it
+        block[0] = block[1] = None
         if error is None:
             entry.end()
         elif entry.overdue(error):
