@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from seawall import BulkheadFullError, CircuitOpenError, DeadlineExceededError, NoBudgetError, on_result
+from seawall import (
+    BulkheadFullError,
+    CircuitOpenError,
+    DeadlineExceededError,
+    NoBudgetError,
+    TimeoutExceededError,
+    on_result,
+)
 from seawall.outcome import CODES, CUT, DISCARDED, FAILURE, IGNORED, REFUSALS, SUCCESS, SYSTEM_ERRORS, Outcome, Rules
 
 
@@ -22,6 +29,8 @@ class BusinessError(Exception):
     (ConnectionError, (), ConnectionResetError(), FAILURE),
     (ConnectionError, (), ValueError(), SUCCESS),  # an error nobody listed proves the target alive
     ((ConnectionError, TimeoutError), (), TimeoutError(), FAILURE),
+    (ConnectionError, (), TimeoutExceededError("CORE", 2.0), FAILURE),
+    (ConnectionError, TimeoutError, TimeoutExceededError("CORE", 2.0), IGNORED),
     ([ConnectionError], BusinessError, BusinessError(), IGNORED),
     (Exception, BusinessError, BusinessError(), IGNORED),
     (Exception, [KeyError, BusinessError], ValueError(), FAILURE),

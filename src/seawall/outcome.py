@@ -15,7 +15,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeAlias, final
 
-from .errors import DeadlineExceededError, RejectedError
+from .errors import DeadlineExceededError, RejectedError, TimeoutExceededError
 
 __all__ = ["CODES", "REFUSALS", "SYSTEM_ERRORS", "Code", "Outcome", "Rule", "Rules", "never_ran", "on_result", "to_rules"]
 
@@ -57,7 +57,7 @@ class Rules:
 
     Args:
         counts_as_failure: Types of errors, predicates on the error, and :class:`on_result` predicates. An error that
-            matches none of them proves the target alive: a success.
+            matches none of them proves the target alive: a success. An exceeded time limit is a failure in any case.
         ignores: Types and predicates that win over the former; the answer then counts for nothing. Refusals, cuts,
             ``GeneratorExit``, ``KeyboardInterrupt`` and ``SystemExit`` never count, whatever is said here.
 
@@ -102,7 +102,9 @@ class Rules:
             return DISCARDED
         if isinstance(error, self._ignored_types) or _any(self._ignored_tests, error, False):
             return IGNORED
-        return FAILURE if isinstance(error, self._types) or _any(self._tests, error, True) else SUCCESS
+        if isinstance(error, (*self._types, TimeoutExceededError)):
+            return FAILURE
+        return FAILURE if _any(self._tests, error, True) else SUCCESS
 
     def of_result(self, result: object) -> Outcome:
         """How a call that returned ``result`` ended."""

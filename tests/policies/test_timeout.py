@@ -59,6 +59,7 @@ def test_the_errors_of_a_call_pass_unchanged(form: Form, error: Exception) -> No
 
 
 @ours
+@pytest.mark.req("LIB-5")
 def test_a_call_that_does_not_is_cancelled_and_its_task_goes_on(form: Form) -> None:
     ends: list[object] = []
 
@@ -302,6 +303,7 @@ def test_each_error_is_made_afresh(form: Form) -> None:
 
 
 # -- under a breaker
+@pytest.mark.req("LIB-5")
 def test_an_exceeded_limit_is_a_failure_of_the_target() -> None:
     breaker = CircuitBreaker(2, name="CORE")
 
