@@ -60,10 +60,17 @@ class Purgatory:
         return self._factory.get_breaker(f"c{self._made}")
 
 
+def failed_once() -> seawall.CircuitBreaker:
+    breaker = seawall.CircuitBreaker()
+    breaker.record_failure()
+    return breaker
+
+
 MAKE: dict[str, Callable[[], Any]] = {
     "threading.Lock": threading.Lock,
     "empty wrapper": lambda: empty_wrapper(noop),
     "seawall": seawall.CircuitBreaker,
+    "seawall, after its first failure": failed_once,
     "seawall, bulkhead": seawall.Bulkhead,
     "seawall, decorated": lambda: seawall.CircuitBreaker()(noop),
     "seawall, breaker + bulkhead, decorated": lambda: ours.target()(noop),

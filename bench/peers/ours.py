@@ -14,7 +14,8 @@ from typing import Any
 import seawall
 from peers import rows
 from peers.others import PLACES
-from peers.rows import BIG, HOUR, Fn, Skip, add
+from peers.rows import BIG, HOUR, Fn, add
+from seawall.guard import forms
 
 
 def breaker() -> seawall.CircuitBreaker:
@@ -38,19 +39,11 @@ def decorated(stack: Any, fn: Fn) -> Fn:
 
 
 def star(stack: Any, fn: Fn) -> Fn:
-    return _form("fused")(stack, fn, star=True)
+    return forms.fused(stack, fn, star=True)
 
 
 def plain(stack: Any, fn: Fn) -> Fn:
-    return _form("plain")(stack, fn)
-
-
-def _form(name: str) -> Callable[..., Fn]:
-    try:
-        from seawall.guard import forms
-        return getattr(forms, name)
-    except (ImportError, AttributeError):
-        raise Skip(f"this seawall has no seawall.guard.forms.{name}") from None
+    return forms.plain(stack, fn)
 
 
 FORMS = {"seawall": decorated, "seawall, star": star, "seawall, plain": plain}
@@ -140,11 +133,7 @@ def aacquiring() -> Fn:
 
 
 def timed(fn: Fn) -> Fn:
-    try:
-        timeout = seawall.Timeout
-    except AttributeError:
-        raise Skip("this seawall has no seawall.Timeout") from None
-    return timeout(HOUR)(fn)
+    return seawall.Timeout(HOUR)(fn)
 
 
 def register() -> None:

@@ -25,7 +25,7 @@ UNLIKE = """\
 - **Half-open**: of 16 callers that arrive together when a trial is due, circuitbreaker, aiobreaker, purgatory, hyx and
   pyresilience let all 16 in, pybreaker too, one after another. Seawall lets `half_open_max_calls` in and refuses the rest
   (`bench/half_open.py`), for which each trial is a token with a lease. `breaker_halfopen` and `breaker_cycle` show the
-  price of that, not its use.
+  price of that, not its use: three changes of state, each under a lock, where circuitbreaker takes none.
 - **pyresilience** numbers each call in a context variable and can tell listeners of it, **purgatory** works through a
   unit of work and a message bus, **hyx** awaits a coroutine for each step of its breaker. That is part of what they offer,
   and of their price.
@@ -41,7 +41,8 @@ UNLIKE = """\
 - **Timeouts**: hyx and, before Python 3.12, `asyncio.wait_for` (which pyresilience uses) make a task for each call. No
   timeout expires in these rows.
 - **Memory and creation**: what a guard shares with others of its shape (generated code) is made by the first and is not in
-  the figure. A decorated function of circuitbreaker is missing: its register keeps each for ever. Microseconds are the
+  the figure. Seawall's breaker makes its lock and what else only trouble needs at the first failure: that has a row of its
+  own. A decorated function of circuitbreaker is missing: its register keeps each for ever. Microseconds are the
   one absolute time on this page, and depend on the machine.
 - **Interpreters**: how they were built stands above. A build without PGO is slower and has other ratios than one with it.
   Free-threaded builds are another matter altogether.
