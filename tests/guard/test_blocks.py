@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
 from seawall import Bulkhead, BulkheadFullError, CircuitBreaker, CircuitOpenError, Target
+from seawall.guard.blocks import blocks
 from seawall.outcome import SUCCESS
 from tests.aio import run_async
 from tests.clock import ManualClock
@@ -144,6 +145,107 @@ def test_so_does_an_async_block_and_nobody_else_pays_for_it(breaker: CircuitBrea
         assert breaker.failures == 1
 
     run_async(main())
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_an_async_block_that_the_loop_closes_in_another_task_costs_nobody_anything(
+    counted: bool, breaker: CircuitBreaker
+) -> None:
+    """Its generator was dropped unfinished. The loop is told, and who stands in a block of his own is judged by that."""
+    told: list[BaseException] = []
+    dropped: list[AsyncGenerator[int, None]] = []
+
+    async def items() -> AsyncGenerator[int, None]:
+        async with breaker:
+            yield 1
+
+    async def reader() -> None:
+        dropped.append(items())
+        await anext(dropped[0])
+
+    async def innocent(inside: asyncio.Event, go: asyncio.Event) -> None:
+        with pytest.raises(ConnectionError):  # noqa: PT012
+            if counted:
+                with breaker:
+                    inside.set()
+                    await go.wait()
+                    raise ConnectionError
+            async with breaker:
+                inside.set()
+                await go.wait()
+                raise ConnectionError
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
+        await asyncio.create_task(reader())
+        inside, go = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(innocent(inside, go))
+        await inside.wait()
+        dropped.clear()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        go.set()
+        await task
+
+    run_async(main())
+    assert "left in another thread or task than it was entered in" in str(told[0])
+    assert (breaker.failures, breaker.started) == (1, 2)
+    with breaker:
+        pass
+    assert breaker.failures == 0
+
+
+def test_a_block_of_a_generator_closed_in_another_context_costs_nobody_anything(breaker: CircuitBreaker) -> None:
+    """The first block of an epoch is kept, and is not found; so it takes the element of the counted one."""
+
+    def items() -> Iterator[int]:
+        with breaker:
+            yield 1
+
+    stream = items()
+    contextvars.copy_context().run(next, stream)
+    with pytest.raises(ConnectionError), breaker:  # noqa: PT012
+        contextvars.copy_context().run(stream.close)  # type: ignore[attr-defined]  # typed as an iterator, and is a generator
+        raise ConnectionError
+    assert (breaker.failures, breaker.started) == (1, 2)
+    with breaker:
+        pass
+    assert breaker.failures == 0
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("guard", ["breaker", "target"])
+def test_tasks_that_each_start_the_next_in_their_block_leave_no_chain_of_blocks(
+    guard: str, steps: int, request: pytest.FixtureRequest
+) -> None:
+    """A task starts with the blocks of who started it. Left ones must not pile up, however long their tasks overlap."""
+    entered: CircuitBreaker | Target = request.getfixturevalue(guard)
+    if isinstance(entered, Target):
+        entered = Target("CORE", bulkhead=Bulkhead(10))
+    lengths: list[int] = []
+
+    async def tick(left: int) -> None:
+        async with entered:
+            following = asyncio.create_task(tick(left - 1)) if left else None
+            if following is None:
+                lengths.append(chain())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+        if following is not None:
+            await following
+
+    def chain() -> int:
+        block, length = blocks.get(), 0
+        while block is not None:
+            block, length = block[2], length + 1
+        return length
+
+    async def main() -> None:
+        await tick(5)
+        await tick(100)
+
+    run_async(main())
+    assert lengths[1] <= lengths[0] <= 10
 
 
 def test_a_block_may_be_entered_in_any_thread(target: Target) -> None:

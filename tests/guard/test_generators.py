@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 import pytest
@@ -10,6 +10,9 @@ import pytest
 from seawall import Bulkhead, CircuitBreaker, CircuitOpenError, Target
 from tests.aio import run_async
 from tests.clock import ManualClock
+from tests.guard.both import FORMS, without_a_loop
+from tests.lines import assert_at_rest
+from tests.points import at_each_point
 
 pytestmark = pytest.mark.req("LIB-1")
 
@@ -189,3 +192,77 @@ def test_closing_an_async_one_closes_the_one_inside_before_its_place_is_given_ba
 
     run_async(main())
     assert seen == [1, 0]
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def to_its_end(stream: Any) -> None:
+    for _ in stream:
+        pass
+
+
+def closed(stream: Any) -> None:
+    next(stream)
+    stream.close()
+
+
+def thrown(stream: Any) -> None:
+    next(stream)
+    stream.throw(ConnectionError)
+
+
+async def ato_its_end(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
+async def aclosed(stream: Any) -> None:
+    await anext(stream)
+    await stream.aclose()
+
+
+async def athrown(stream: Any) -> None:
+    await anext(stream)
+    await stream.athrow(ConnectionError)
+
+
+SYNC = (to_its_end, closed, thrown)
+
+
+def by_call(stack: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda: stack.call(fn)
+
+
+@pytest.mark.fault("F48")
+@pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning")  # interrupted between a coroutine and its await
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("use", [to_its_end, closed, thrown, ato_its_end, aclosed, athrown])
+@pytest.mark.parametrize("form", [*FORMS.values(), by_call], ids=[*FORMS, "call"])
+@pytest.mark.parametrize("scene", ["a bulkhead", "a target", "a trial"])
+def test_interrupted_anywhere_they_lose_no_slot(scene: str, form: Any, use: Any) -> None:
+    """Whoever keeps the error keeps their frames: no collector may be needed to give the slot back."""
+
+    def items() -> Generator[int, None, None]:
+        yield 1
+
+    async def aitems() -> AsyncGenerator[int, None]:
+        yield 1
+
+    def once(struck: Callable[[Callable[[], object]], None]) -> None:
+        clock, limit = ManualClock(), Bulkhead(1)
+        breaker = CircuitBreaker(1, 10.0, clock)
+        stack = limit if scene == "a bulkhead" else Target("CORE", breaker=breaker, bulkhead=limit)
+        if scene == "a trial":
+            breaker.record_failure()
+            clock.set(10)
+        kept: list[BaseException] = []
+        stream: Any = form(stack, items if use in SYNC else aitems)()
+        try:
+            struck(lambda: use(stream) if use in SYNC else without_a_loop(use(stream)))
+        except (KeyboardInterrupt, ConnectionError) as error:
+            kept.append(error)
+        assert_at_rest(limit)
+
+    assert at_each_point(once, interrupt) > 1

@@ -7,6 +7,7 @@ import functools
 import inspect
 import pickle
 import types
+import xmlrpc.client
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 from unittest.mock import AsyncMock
@@ -17,6 +18,7 @@ from seawall import Bulkhead, CircuitBreaker, CircuitOpenError, Target, on_resul
 from seawall.guard import Guarded
 from tests.aio import run_async
 from tests.clock import ManualClock
+from tests.guard.both import FORMS
 
 shared = CircuitBreaker(2, 10.0, ManualClock(), name="CORE")
 pytestmark = pytest.mark.req("LIB-1")
@@ -245,6 +247,29 @@ def test_a_class_can_be_called_behind_the_policies(breaker: CircuitBreaker) -> N
 
 
 @pytest.mark.fault("F02")
+@pytest.mark.parametrize("form", ["decorator", "plain", "star", "call"])
+def test_a_proxy_that_has_every_attribute_is_a_plain_callable(form: str, breaker: CircuitBreaker) -> None:
+    """A method of an XML-RPC proxy makes a method of any name it is asked for, ``__code__`` and ``__name__`` included."""
+
+    class Transport(xmlrpc.client.Transport):
+        def request(self, *args: object, **kwargs: object) -> Any:
+            if breaker.started > 1:
+                raise ConnectionError
+            return (42,)
+
+    add: Any = xmlrpc.client.ServerProxy("http://127.0.0.1/", transport=Transport()).add
+    if form == "call":
+        call: Any = functools.partial(breaker.call, add)
+    else:
+        call = breaker(add) if form == "decorator" else FORMS[form](breaker, add)
+    assert call(1, 2) == 42
+    with pytest.raises(ConnectionError):
+        call(1, 2)
+    assert (breaker.started, breaker.failures) == (2, 1)
+    if form != "call":
+        assert (call.__wrapped__, type(call.__name__)) == (add, str)
+
+
 def test_acall_awaits_whatever_the_call_gives(breaker: CircuitBreaker) -> None:
     async def work(value: int) -> int:
         if value < 0:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from seawall import Bulkhead, BulkheadFullError, CircuitBreaker, Target
+from seawall.guard import plain
 from seawall.guard.kinds import Kind
 from seawall.policies.slots import USED
 from tests.guard.both import Form, driven, every_form, every_kind, of_kind, without_a_loop
@@ -96,3 +98,45 @@ def test_a_newcomer_does_not_take_the_slot_that_came_back_for_the_line(
     with pytest.raises(BulkheadFullError):
         driven(kind, form(stack, of_kind(kind, lambda: None))())
     assert_handed_on(waiting, limit)
+
+
+def at_the_end_of_the_stack(act: Callable[[], object]) -> int:
+    """``act()`` on each of the last levels of the stack, where it may find no room; returns how many are still to come."""
+    try:
+        left = at_the_end_of_the_stack(act)
+    except RecursionError:
+        left = 20
+    if left:
+        with suppress(RecursionError):
+            act()
+    return max(0, left - 1)
+
+
+def new(function: Any) -> None:
+    """Give it code that has never run: from the 8th run on the interpreter has short cuts that need no stack."""
+    function.__code__ = function.__code__.replace()
+
+
+@every_form
+@every_kind
+@pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning")  # no room between a coroutine and its await
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_slot_is_lost_where_the_stack_ends(form: Form, kind: Kind, stack: Any, limit: Bulkhead) -> None:
+    guarded: Any = form(stack, of_kind(kind, lambda: None))
+    ends: set[str] = set()
+
+    def act() -> None:
+        for function in (guarded, plain.run_function, plain.run_coroutine, plain.run_generator):
+            new(function)
+        end = "no room"
+        try:
+            driven(kind, guarded())
+            end = "well"
+        finally:
+            ends.add(f"{end}, {limit.in_flight} lost")
+            if limit.in_flight:
+                limit.free.append(USED)
+
+    at_the_end_of_the_stack(act)
+    assert ends == {"no room, 0 lost", "well, 0 lost"}
+    assert_at_rest(limit)

@@ -11,10 +11,12 @@ import pytest
 
 from seawall import Bulkhead, BulkheadFullError, CircuitBreaker, CircuitOpenError, StateChanged, Target, Wall
 from seawall.events import Event, Outbox
+from seawall.outcome import FAILURE, SUCCESS, Outcome
 from tests.clock import ManualClock
 from tests.forks import in_forked_child
 from tests.guard.both import Form, every_form
 from tests.lines import Caller, assert_at_rest
+from tests.points import at_each_point, untouched
 
 pytestmark = [
     pytest.mark.fault("F49"),
@@ -174,6 +176,105 @@ def test_a_child_keeps_what_is_known_of_the_target_and_no_trial(manual_clock: Ma
     with pytest.raises(CircuitOpenError):
         breaker.admit()
     assert trial
+
+
+@pytest.mark.parametrize("outcome", [SUCCESS, FAILURE])
+def test_a_trial_of_the_parent_is_not_the_childs_to_settle(outcome: Outcome, manual_clock: ManualClock) -> None:
+    breaker = CircuitBreaker(1, 10.0, manual_clock)
+    breaker.record_failure()
+    manual_clock.advance(10.0)
+    trial = breaker.admit()
+
+    def child() -> None:
+        breaker.settle(trial, outcome)
+        assert (breaker.state, breaker.failures, breaker.snapshot().trials) == ("HALF_OPEN", 1, 0)
+        own = breaker.admit()
+        assert breaker.snapshot().trials == 1
+        breaker.settle(own, SUCCESS)
+        assert breaker.state == "CLOSED"
+
+    in_forked_child(child)
+    breaker.settle(trial, outcome)
+    assert breaker.state == ("CLOSED" if outcome is SUCCESS else "OPEN")
+
+
+@every_form
+def test_nor_does_a_guarded_trial_under_way_end_as_one_there(form: Form, manual_clock: ManualClock) -> None:
+    breaker = CircuitBreaker(1, 10.0, manual_clock)
+    breaker.record_failure()
+    manual_clock.advance(10.0)
+
+    def items() -> Iterator[int]:
+        yield 1
+
+    def child() -> None:
+        assert list(stream) == []
+        assert (breaker.state, breaker.snapshot().trials) == ("HALF_OPEN", 0)
+
+    stream = form(breaker, items)()
+    assert next(stream) == 1
+    in_forked_child(child)
+    assert list(stream) == []
+    assert breaker.state == "CLOSED"
+
+
+def test_nor_does_a_block(manual_clock: ManualClock) -> None:
+    breaker = CircuitBreaker(1, 10.0, manual_clock)
+    breaker.record_failure()
+    manual_clock.advance(10.0)
+
+    def child() -> None:
+        breaker.__exit__(None, None, None)
+        assert (breaker.state, breaker.snapshot().trials) == ("HALF_OPEN", 0)
+
+    with breaker:
+        in_forked_child(child)
+    assert breaker.state == "CLOSED"
+
+
+def test_a_fork_at_any_point_of_the_first_trouble_leaves_the_counters_to_the_child_alone() -> None:
+    """A breaker that has seen no trouble counts in a counter that stands in for all: nobody may ever raise that one."""
+    breaker = CircuitBreaker()
+
+    def once(struck: Callable[[Callable[[], object]], None]) -> None:
+        nonlocal breaker
+        breaker = CircuitBreaker(100)
+        struck(breaker.record_failure)
+
+    def child() -> None:
+        failed = breaker.snapshot().failed
+        for _ in range(2):
+            breaker.record_failure()
+        breaker.set_mode("FORCED_OPEN")
+        assert [breaker.allow() for _ in range(3)] == [False] * 3
+        other = CircuitBreaker()
+        assert (breaker.snapshot().failed - failed, breaker.rejected) == (2, 3)
+        assert (other.snapshot().failed, other.rejected) == (0, 0)
+
+    def strike() -> None:
+        with untouched():
+            in_forked_child(child)
+
+    assert at_each_point(once, strike) > 10
+
+
+def test_a_counted_block_ends_in_the_child_though_a_thread_of_the_parent_was_changing_what_is_counted() -> None:
+    """It counts none for a moment, and puts the old back under the lock; in the child it never does."""
+    breaker = CircuitBreaker(2)
+    with breaker:  # from now on this epoch is counted
+        pass
+
+    def child() -> None:
+        breaker._counted = None
+        breaker.__exit__(ConnectionError, ConnectionError(), None)
+        assert breaker.failures == 0
+        for _ in range(2):
+            with pytest.raises(ConnectionError), breaker:
+                raise ConnectionError
+        assert breaker.state == "OPEN"
+
+    with breaker, in_another_thread(breaker._lock):
+        in_forked_child(child)
 
 
 def test_a_child_delivers_events_though_a_thread_of_the_parent_was_at_it(manual_clock: ManualClock) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
-from seawall import CircuitBreaker
-from seawall.outcome import FAILURE
+from seawall import CircuitBreaker, CircuitOpenError
+from seawall.outcome import FAILURE, SUCCESS, Outcome, Rules, on_result
+from seawall.policies.states import Token, Trial
 from tests.clock import ManualClock
 from tests.points import at_each_point, untouched
 
@@ -138,3 +139,73 @@ def test_a_success_at_any_point_of_the_last_failure_comes_before_it_or_after_it(
 
     assert at_each_point(once, strike) > 5
     assert ends == {("CLOSED", 1), ("OPEN", 3)}
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+@pytest.mark.parametrize("outcome", [SUCCESS, FAILURE])
+def test_a_trial_that_another_one_makes_void_while_it_is_made_is_not_out(ends_well: bool, outcome: Outcome) -> None:
+    """The other is an abandoned generator, which the collector may close at any point: and that settles its trial."""
+    taken: list[Token] = []
+    streams: list[Generator[int, None, None]] = []
+
+    def once(struck: Callable[[Callable[[], object]], None]) -> None:
+        clock = ManualClock()
+        breaker = CircuitBreaker(2, 10.0, clock, half_open_max_calls=2, trial_lease=30.0)
+        breaker.record_failure()
+        breaker.record_failure()
+        clock.set(10)
+        streams[:] = [breaker(items)()]
+        next(streams[0])
+        with contextlib.suppress(CircuitOpenError):
+            struck(lambda: taken.append(breaker.admit()))
+        before = breaker.snapshot()
+        if before.state != "HALF_OPEN":
+            assert before.trials == 0
+        if before.state == "CLOSED":
+            clock.set(45)
+            breaker.configure(breaker.settings)  # looks at what time alone has brought
+            assert (breaker.state, breaker.failures) == ("CLOSED", 0)
+            if taken and type(taken[-1]) is Trial:
+                breaker.settle(taken[-1], outcome)
+            assert (breaker.state, breaker.failures) == ("CLOSED", 0)
+        taken.clear()
+
+    def items() -> Generator[int, None, None]:
+        yield 1
+
+    def strike() -> None:
+        with untouched(), contextlib.suppress(ConnectionError):
+            if ends_well:
+                streams[0].close()
+            else:
+                streams[0].throw(ConnectionError)
+
+    assert at_each_point(once, strike) > 5
+
+
+def test_a_result_rule_that_comes_at_any_point_of_a_success_is_kept() -> None:
+    """The success lowers the question whether there is anything to judge; the new rule raises it, and must win."""
+    breaker = closed()
+
+    def same(result: int) -> int:
+        return result
+
+    rules = Rules([on_result(lambda result: result == 500)], ())
+
+    def once(struck: Callable[[Callable[[], object]], None]) -> None:
+        nonlocal breaker
+        breaker = CircuitBreaker(2, 10.0, ManualClock())
+        guarded = breaker(same)
+        breaker.record_failure()
+        struck(lambda: guarded(200))
+        if breaker.rules is not rules:  # not struck: it was the last round
+            strike()
+        guarded(500)
+        guarded(500)
+        assert breaker.state == "OPEN"
+
+    def strike() -> None:
+        with untouched():
+            breaker.configure(breaker.settings, rules)
+
+    assert at_each_point(once, strike) > 5

@@ -193,6 +193,25 @@ def test_a_change_of_the_limit_interrupted_anywhere_is_made_or_not_made(number: 
     assert interrupted_at_each_point(once) > 15
 
 
+@pytest.mark.fault("F48")
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_release_interrupted_anywhere_has_given_the_place_back_or_can_be_repeated(waits: bool) -> None:
+    def once(struck: Struck) -> None:
+        limit = Bulkhead(1, max_queue=1)
+        limit.acquire()
+        line = [Caller(limit)] if waits else []
+        struck(limit.release)
+        with contextlib.suppress(ValueError):
+            limit.release()
+        limit.pump()
+        for caller in line:
+            caller.claim()
+            caller.leave()
+        assert_at_rest(limit)
+
+    assert interrupted_at_each_point(once) > 1
+
+
 # -- another caller, who gives back in between
 def test_a_slot_given_back_at_any_point_of_a_joining_reaches_the_joiner() -> None:
     """The giver looks at the line after its push, the joiner at the slots after its joining: one sees the other."""

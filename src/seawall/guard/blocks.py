@@ -24,9 +24,12 @@ def innermost(block: Block) -> Block:
     """
     while block[0] is None:
         block = block[2]
-    outer: Block | None = block[2]
-    while outer is not None and outer[0] is None:
-        outer = block[2] = outer[2]
+    inner = block
+    while (outer := inner[2]) is not None:
+        if outer[0] is None:
+            inner[2] = outer[2]
+        else:
+            inner = outer
     return block
 
 

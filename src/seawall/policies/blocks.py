@@ -12,8 +12,9 @@ block of its own when leaving is leaving that one, and whoever finds none was co
 ``del list[-1]`` are one atomic step each, with the GIL and (by the list's own lock) without.
 
 A generator can be closed in another context than it was entered in, and then does not find what was kept for it. An
-``async with`` block, to which that happens most, is therefore always kept: there it is seen, and said. A ``with`` block
-then takes an element that somebody else has laid in. So an element too few is no error, and costs nobody anything.
+``async with`` block, to which that happens most, is therefore always kept: there it is seen, and said (unless it is closed
+in the context of somebody who stands in a block of the same breaker: that one is taken for it). A ``with`` block then
+takes an element that somebody else has laid in. So an element too few is no error, and costs nobody anything.
 
 It saves a ``ContextVar.set``, which costs as much as all the rest of a block together.
 """

@@ -108,24 +108,26 @@ class Circuit:
             return VOID
         if self._mode is FORCED_OPEN:
             return None
-        if self.state is CLOSED:
+        state, epoch = self.state, self._epoch  # the collector may change both at any allocation below
+        if state is CLOSED:
             self._refresh()  # an interrupt in the middle of a change may have kept ``fast`` from being set
             return self._epoch
-        due = self.retry_at if self.state is OPEN else self._trial_at_locked()
+        due = self.retry_at if state is OPEN else self._trial_at_locked()
         if now >= due and (remaining is None or self._worth_a_trial(now, remaining)):
-            return self._new_trial_locked(now, by_hand) if take else VOID
+            return self._new_trial_locked(now, by_hand, epoch) if take else VOID
         if self._mode is OBSERVE:
             self.would_reject += take
             return VOID
         return None
 
-    def _new_trial_locked(self, now: float, by_hand: bool) -> Trial:
-        if self.state is OPEN:
+    def _new_trial_locked(self, now: float, by_hand: bool, epoch: Epoch) -> Trial:
+        if self.state is OPEN and epoch is self._epoch:
             self._become_locked(HALF_OPEN, now, self._reason)
+            epoch = self._epoch
         lease = self.settings.lease()
         if self._expiries:
             lease = max(lease, min(LONGEST_LEASE, lease * 2.0 ** min(self._expiries, 60)))
-        trial = Trial(self._epoch, now + lease)
+        trial = Trial(Epoch() if epoch is VOID else epoch, now + lease)  # VOID: changed under our hands, so it is void too
         others = [ref(other) for other in self._out_locked()] if self._trials else ()
         self._trials = (*others, ref(trial))
         if trial.ends < self._due:
