@@ -14,7 +14,8 @@ A list, because a name for each element costs more than the rest of the block. M
 ``ContextVar.set`` less for each block, and a child task, which starts with its parent's blocks, takes nothing from it.
 """
 
-blocks: ContextVar[Block] = ContextVar("seawall_blocks", default=["outside all blocks", None, None])  # noqa: B039  # never changed
+_OUTSIDE: Block = ["outside all blocks", None, None]  # never changed
+blocks: ContextVar[Block] = ContextVar("seawall_blocks", default=_OUTSIDE)
 
 
 def innermost(block: Block) -> Block:

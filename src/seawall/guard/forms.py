@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable
 from functools import update_wrapper
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .fused import fuse
 from .kinds import kind_of
 from .plain import PLAIN
 
-__all__ = ["FORCED_PLAIN", "fused", "guard", "plain"]
+__all__ = ["FORCED_PLAIN", "dressed", "fused", "guard", "plain"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,20 +30,21 @@ def guard(stack: Any, fn: F) -> F:
 
 def fused(stack: Any, fn: F, *, star: bool = False) -> F:
     """The generated form; ``star``: with ``*args, **kwargs`` in any case."""
-    return _dressed(fuse(stack, fn, kind_of(fn), star), fn)
+    return dressed(fuse(stack, fn, kind_of(fn), star), fn)
 
 
 def plain(stack: Any, fn: F) -> F:
     """The plain form."""
-    return _dressed(PLAIN[kind_of(fn)](stack, fn), fn)
+    return dressed(PLAIN[kind_of(fn)](stack, fn), fn)
 
 
-def _dressed(guarded: Callable[..., Any], fn: F) -> F:
+def dressed(guarded: Callable[..., Any], fn: F) -> F:
+    """``guarded`` with the name, docstring and signature of ``fn``."""
     if isinstance(fn, FunctionType):
-        return update_wrapper(guarded, fn)  # type: ignore[return-value]
+        return cast("F", update_wrapper(guarded, fn))
     # A callable object's dictionary is its own affair; and a proxy may have anything under these names.
     fits = [name for name, kind in _NAMES.items() if isinstance(getattr(fn, name, None), kind)]
-    return update_wrapper(guarded, fn, fits, ())  # type: ignore[return-value]
+    return cast("F", update_wrapper(guarded, fn, fits, ()))
 
 
 _NAMES = {

@@ -47,19 +47,19 @@ class Blocks(Reports, Guarded):
         super().__init__(settings, rules, clock, name)
         self.started_ticks = count()
         self._counted: Epoch | None = None
-        self._inside: list[None] | tuple[()] = NONE  # an element for each open block that is counted
-        self._kept: list[None] | tuple[()] = NONE  # and for each that is kept
+        self._inside: list[None] = NONE  # an element for each open block that is counted
+        self._kept: list[None] = NONE  # and for each that is kept
 
     def __enter__(self) -> Self:
         """Admit the block as one call; an exception out of it is judged like one out of a call."""
         epoch = self.fast
         if epoch is not None and epoch is self._counted and not (self._kept and open_block(self)):
             inside = self._inside
-            inside.append(None)  # type: ignore[union-attr]  # a list, once there is an epoch that is counted
+            inside.append(None)  # a list, once there is an epoch that is counted
             if epoch is self._counted:
                 next(self.started_ticks)
                 return self
-            del inside[-1]  # type: ignore[union-attr]
+            del inside[-1]
         self._enter_and_keep()
         return self
 
@@ -70,7 +70,7 @@ class Blocks(Reports, Guarded):
             token = self._leave()
         else:
             try:
-                del self._inside[-1]  # type: ignore[union-attr]
+                del self._inside[-1]
             except IndexError:
                 pass  # somebody else has taken ours
         if error is not None:
@@ -101,7 +101,7 @@ class Blocks(Reports, Guarded):
             if self._kept is NONE:
                 self._inside, self._kept = [], []
             kept = self._kept
-        kept.append(None)  # type: ignore[union-attr]
+        kept.append(None)
         blocks.set([self, token, innermost(blocks.get())])
         next(self.started_ticks)
         if self.fast is not self._counted:
@@ -115,7 +115,7 @@ class Blocks(Reports, Guarded):
             with self._lock:  # whoever is changing the epoch has put it back by now, if anybody is inside
                 token = self._counted
             try:
-                del self._inside[-1]  # type: ignore[union-attr]
+                del self._inside[-1]
             except (IndexError, TypeError):  # nothing was laid in, or there never was a block
                 if token is None:
                     raise left_elsewhere() from None
@@ -126,6 +126,6 @@ class Blocks(Reports, Guarded):
         if block is None:
             return None
         block[0] = None
-        del self._kept[-1]  # type: ignore[union-attr]
+        del self._kept[-1]
         token: Token = block[1]
         return token

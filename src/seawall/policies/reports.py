@@ -91,7 +91,7 @@ class Reports(Circuit):
             self._fail_first(token, word)
             return
         next(self._failed)
-        failed.append(word)  # type: ignore[union-attr]  # NONE is the only tuple
+        failed.append(word)
         token.cuts, token.noted = NONE, True  # type: ignore[union-attr]  # an epoch: no trial has a list
         if len(failed) >= self.failure_threshold:
             self._trip(token, failed, word)  # type: ignore[arg-type]

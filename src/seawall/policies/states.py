@@ -48,7 +48,7 @@ ENFORCE, OBSERVE, FORCED_OPEN, FORCED_CLOSED, DISABLED = Mode
 
 
 Word: TypeAlias = "str | type[BaseException]"  # an error's name or code; or its class, to be named if anybody asks
-NONE: tuple[()] = ()  # no list yet: made at the first failure
+NONE: Any = ()  # no list yet, it is made when first needed; typed as any, since it stands where a list will
 
 
 @final
@@ -62,8 +62,8 @@ class Epoch:
     __slots__ = ("cuts", "failed", "noted")
 
     def __init__(self) -> None:
-        self.failed: list[Word] | tuple[()] = NONE
-        self.cuts: list[float] | tuple[()] = NONE
+        self.failed: list[Word] = NONE
+        self.cuts: list[float] = NONE
         self.noted = True  # the first success finds out
 
 
@@ -76,7 +76,7 @@ class Trial:
 
     __slots__ = ("__weakref__", "ends", "epoch", "settled")
     noted = True  # its success is always worth a look
-    failed = NONE  # and its failure: no short cuts
+    failed: list[Word] = NONE  # and its failure: no short cuts
 
     def __init__(self, epoch: Epoch, ends: float) -> None:
         self.epoch, self.ends, self.settled = epoch, ends, False

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import update_wrapper
-from types import FunctionType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import ConfigError, TimeoutExceededError
 from ..errors import seconds as said
 from ..guard.blocks import blocks, innermost, left_elsewhere, open_block
+from ..guard.forms import dressed
 from ..guard.kinds import COROUTINE, kind_of
 
 if TYPE_CHECKING:
@@ -98,9 +98,7 @@ class Timeout:
         _refuse_what_cannot_be_cancelled(fn)
         from ..drivers.timers import limit  # not at the top: it imports asyncio
 
-        limited = limit(self, fn)
-        keep = isinstance(fn, FunctionType)  # the dictionary of a callable object is its own affair
-        return update_wrapper(limited, fn, updated=("__dict__",) if keep else ())  # type: ignore[return-value]
+        return dressed(limit(self, fn), fn)
 
     async def acall(self, fn: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """``await fn(*args, **kwargs)`` under the limit."""
