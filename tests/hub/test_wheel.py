@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from seawall.hub.wheel import NOWHERE, Timed, Wheel
+from seawall.hub.wheel import NOWHERE, TURNS, Timed, Wheel
 
 SLOT = 0.01
 TINY = 1e-9  # what float arithmetic may add to a sum of times
@@ -215,6 +215,25 @@ def test_a_due_in_the_past_fires_when_the_loop_comes_round(wheel: Wheel, loop: F
     loop.advance(0.0)
     assert entry.fired == [1000.0] * 3
     assert loop.calls == 3
+
+
+def test_a_loop_that_was_held_up_reads_what_came_in_before_it_judges(wheel: Wheel, loop: FakeLoop) -> None:
+    """The entry is put off by what the loop finds in its next turns; so no limit is held against it."""
+    answered, hung = Entry(), Entry()
+    for entry in (answered, hung):
+        wheel.set(entry, loop.now + 0.5)
+    turns = iter(range(TURNS))
+
+    def turn() -> None:
+        if next(turns) == TURNS - 1:
+            answered.due = math.inf
+        else:
+            loop.call_at(loop.now, turn)
+
+    loop.call_at(loop.now + 0.4, turn)
+    loop.advance(2.0, stall=1.0)
+    assert answered.fired == []
+    assert len(hung.fired) == 1
 
 
 def test_on_due_may_drop_put_off_and_bring_forward_others_of_its_slot(wheel: Wheel, loop: FakeLoop) -> None:
