@@ -9,7 +9,7 @@ from collections import deque
 import pytest
 
 from seawall import CircuitBreaker, StateChanged
-from seawall.events import Event, Outbox
+from seawall.events import Event, Outbox, RetryEvent
 from tests.clock import ManualClock
 
 pytestmark = pytest.mark.fault("F18")
@@ -169,7 +169,7 @@ def test_one_posted_just_as_the_other_stops_delivering_is_not_left_lying() -> No
     outbox = Outbox()
     told: list[float] = []
 
-    class Queue(deque[Event]):
+    class Queue(deque[Event | RetryEvent]):
         late = True
 
         def __len__(self) -> int:

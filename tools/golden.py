@@ -22,14 +22,19 @@ from seawall.guard.template import source
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ROOT / "tests" / "guard" / "golden"
 COMMAND = "python tools/golden.py --write"
-ALL_MARKS = {"b": "breaker", "h": "bulkhead"}
+ALL_MARKS = {"b": "breaker", "h": "bulkhead", "r": "retry", "t": "timeout"}
 
 TYPES = {
-    "fn": "Any", "stack": "Any", "breaker": "CircuitBreaker", "bulkhead": "Bulkhead", "calls": "count[int]",
-    "places": "count[int]",
+    "fn": "Any", "stack": "Any", "breaker": "CircuitBreaker", "bulkhead": "Bulkhead", "retry": "Retry",
+    "timeout": "Timeout", "calls": "count[int]", "places": "count[int]",
 }  # fmt: skip
 RUN = {FUNCTION: "run_function", COROUTINE: "run_coroutine", GENERATOR: "run_generator"}
-SEAWALL = {"Passage": "seawall.guard.plain", "SUCCESS": "seawall.outcome"}
+RESUME = {FUNCTION: "resume_function", COROUTINE: "resume_coroutine"}
+SEAWALL = {
+    "Passage": "seawall.guard.passage", "spent": "seawall.guard.passage", "SUCCESS": "seawall.outcome",
+    "used": "seawall.deadline", "ambient": "seawall.deadline", "remaining": "seawall.deadline",
+    "arm": "seawall.drivers.timers",
+}  # fmt: skip
 HEAD = '''\
 """{title}: as generated for a function that takes ({parameters}).
 
@@ -67,9 +72,13 @@ def shapes() -> list[Shape]:
     ]
     return [
         *plain,
+        ("function_retry", FUNCTION, "r", every),
+        ("function_breaker_bulkhead_retry", FUNCTION, "bhr", every),
+        ("coroutine_retry", COROUTINE, "r", every),
+        ("coroutine_breaker_bulkhead_retry_timeout", COROUTINE, "bhrt", every),
         ("async_generator", ASYNC_GENERATOR, "bh", every),
-        ("star", FUNCTION, "bh", STAR),
-        ("colliding", FUNCTION, "bh", odd),
+        ("star", FUNCTION, "bhr", STAR),
+        ("colliding", FUNCTION, "bhr", odd),
         ("colliding_generator", GENERATOR, "bh", odd),
         ("colliding_async_generator", ASYNC_GENERATOR, "bh", odd),
     ]
@@ -102,11 +111,14 @@ def _with_types(text: str, suffix: str) -> str:
 def _imports(text: str, suffix: str, kind: Kind) -> tuple[str, str]:
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     bare = {name.removesuffix(suffix) for name in used if name.endswith(suffix)}
-    wanted: dict[str, set[str]] = {"itertools": {"count"}, "typing": {"Any"}, "seawall": {"Bulkhead", "CircuitBreaker"}}
+    policies = {"Bulkhead", "CircuitBreaker", "Retry", "Timeout"}
+    wanted: dict[str, set[str]] = {"itertools": {"count"}, "typing": {"Any"}, "seawall": policies}
     for name in bare & SEAWALL.keys():
         wanted.setdefault(SEAWALL[name], set()).add(_named(name, suffix))
     if "run" in bare:
         wanted.setdefault("seawall.guard.plain", set()).add(f"{RUN[kind]} as run{suffix}")
+    if "resume" in bare:
+        wanted.setdefault("seawall.guard.plain", set()).add(f"{RESUME[kind]} as resume{suffix}")
     if suffix:
         wanted["builtins"] = {_named(name, suffix) for name in bare if hasattr(builtins, name)}
     blocks: dict[bool, list[str]] = {False: [], True: []}

@@ -6,17 +6,22 @@ Where things are; a line imports from the lines above it only::
     outcome     success, failure, ignored; what counts as a failure; the hub's codes
     events      what happened, told in order and never under a lock
     counters    exact counts without a lock on the way in
-    drivers     who waits: threads, asyncio
+    plan        retrying, written once: what is to be done, and in what order
+    drivers     who waits: threads, asyncio, callbacks, virtual time
+    deadline    the time that is left, for everything done on behalf of one request
+    headers     that time on the wire: read from callers, told to callees
     guard       how policies are put around a callable
-    policies    breaker, bulkhead, timeout: they decide, and never wait
+    policies    breaker, bulkhead, retry, timeout: they decide, and never wait
     target      a named stack of policies in one fixed order
     wall        all targets of a program
     faults      servers that misbehave on command
+    measure     calls that are measured: where each ended, within what was left
     hub         the relay
     demo        the main job, shown in half a minute
     cli         one module a command
 """
 
+from .deadline import Deadline, budget, carry, check, current_deadline, detach, remaining
 from .errors import (
     BulkheadFullError,
     CircuitBreakerError,
@@ -24,14 +29,18 @@ from .errors import (
     ConfigError,
     DeadlineExceededError,
     NoBudgetError,
+    NoThreadError,
     RejectedError,
     SeawallError,
     TimeoutExceededError,
 )
-from .events import ModeChanged, StateChanged
+from .events import ModeChanged, RetryEnded, RetryScheduled, StateChanged
+from .headers import BudgetHeaders, retry_after
 from .outcome import Outcome, on_result
 from .policies.breaker import CircuitBreaker
 from .policies.bulkhead import Bulkhead
+from .policies.retry import Retry, RetrySnapshot
+from .policies.retry_budget import RetryBudget
 from .policies.slots import BulkheadSnapshot
 from .policies.states import BreakerSnapshot, Mode, State
 from .policies.timeout import Timeout
@@ -42,6 +51,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BreakerSnapshot",
+    "BudgetHeaders",
     "Bulkhead",
     "BulkheadFullError",
     "BulkheadSnapshot",
@@ -49,12 +59,19 @@ __all__ = [
     "CircuitBreakerError",
     "CircuitOpenError",
     "ConfigError",
+    "Deadline",
     "DeadlineExceededError",
     "Mode",
     "ModeChanged",
     "NoBudgetError",
+    "NoThreadError",
     "Outcome",
     "RejectedError",
+    "Retry",
+    "RetryBudget",
+    "RetryEnded",
+    "RetryScheduled",
+    "RetrySnapshot",
     "SeawallError",
     "State",
     "StateChanged",
@@ -63,5 +80,12 @@ __all__ = [
     "Timeout",
     "TimeoutExceededError",
     "Wall",
+    "budget",
+    "carry",
+    "check",
+    "current_deadline",
+    "detach",
     "on_result",
+    "remaining",
+    "retry_after",
 ]

@@ -7,6 +7,7 @@
     |   +-- CircuitOpenError        the breaker keeps callers off a failing target (alias CircuitBreakerError)
     |   +-- BulkheadFullError       no place free, and no room or no time to wait for one
     |   +-- NoBudgetError           too little of the caller's budget is left to begin
+    |   +-- NoThreadError           no thread to run in: too many calls past their time limit have not returned
     +-- DeadlineExceededError       it ran and was cut short by its caller's budget (also a TimeoutError)
     +-- TimeoutExceededError        it ran into its own time limit: a failure of the target (also a TimeoutError)
     +-- ConfigError                 a setting that cannot work (also a ValueError)
@@ -23,6 +24,7 @@ __all__ = [
     "ConfigError",
     "DeadlineExceededError",
     "NoBudgetError",
+    "NoThreadError",
     "RejectedError",
     "SeawallError",
     "TimeoutExceededError",
@@ -87,6 +89,10 @@ class BulkheadFullError(RejectedError):
 
 class NoBudgetError(RejectedError):
     """Too little of the caller's budget was left to begin."""
+
+
+class NoThreadError(RejectedError):
+    """A call under a time limit got no thread to run in: as many as allowed are held by calls that were given up."""
 
 
 class DeadlineExceededError(SeawallError, TimeoutError):

@@ -6,9 +6,19 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Event", "Listener", "ModeChanged", "Outbox", "StateChanged"]
+__all__ = [
+    "Event",
+    "Listener",
+    "ModeChanged",
+    "Outbox",
+    "RetryEnded",
+    "RetryEvent",
+    "RetryListener",
+    "RetryScheduled",
+    "StateChanged",
+]
 
 log = logging.getLogger("seawall")
 
@@ -34,8 +44,30 @@ class ModeChanged(NamedTuple):
     reason: str
 
 
+class RetryScheduled(NamedTuple):
+    """An attempt ended in a way that is retried, and after ``delay`` seconds there will be another."""
+
+    target: str
+    attempt: int
+    delay: float
+    error: BaseException | None
+    at: float
+
+
+class RetryEnded(NamedTuple):
+    """A call that was not over with its first attempt is over: after how many, for what reason, and the waits between."""
+
+    target: str
+    reason: str
+    attempts: int
+    waited: float
+    at: float
+
+
 Event: TypeAlias = StateChanged | ModeChanged
 Listener: TypeAlias = Callable[[Event], object]
+RetryEvent: TypeAlias = RetryScheduled | RetryEnded
+RetryListener: TypeAlias = Callable[[RetryEvent], object]
 
 
 class Outbox:
@@ -51,12 +83,12 @@ class Outbox:
     __slots__ = ("_baton", "_lock", "listeners", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[Event] = deque()
+        self.waiting: deque[Event | RetryEvent] = deque()
         self._baton: list[None] = [None]
         self._lock = Lock()
-        self.listeners: tuple[Listener, ...] = ()  # replaced, never mutated
+        self.listeners: tuple[Callable[[Any], object], ...] = ()  # replaced, never mutated
 
-    def add(self, listener: Listener) -> Callable[[], None]:
+    def add(self, listener: Callable[[Any], object]) -> Callable[[], None]:
         """Tell ``listener`` each event from now on. Returns the function that ends it."""
 
         def remove() -> None:
@@ -67,8 +99,8 @@ class Outbox:
             self.listeners = (*self.listeners, listener)
         return remove
 
-    def post(self, event: Event) -> None:
-        """Queue an event; the caller holds the policy's lock and calls :meth:`flush` after it."""
+    def post(self, event: Event | RetryEvent) -> None:
+        """Queue an event; who posts under the policy's lock calls :meth:`flush` after it."""
         if self.listeners:
             self.waiting.append(event)
 
@@ -85,7 +117,7 @@ class Outbox:
             finally:
                 self._baton.append(None)
 
-    def _deliver(self, event: Event) -> None:
+    def _deliver(self, event: Event | RetryEvent) -> None:
         for listener in self.listeners:
             try:
                 listener(event)

@@ -60,19 +60,23 @@ class Rules:
             matches none of them proves the target alive: a success. An exceeded time limit is a failure in any case.
         ignores: Types and predicates that win over the former; the answer then counts for nothing. Refusals, cuts,
             ``GeneratorExit``, ``KeyboardInterrupt`` and ``SystemExit`` never count, whatever is said here.
+        limits: Whether an exceeded time limit is a failure though nothing here says so.
 
     A predicate that raises is logged; the error then counts as a failure and reaches the caller unharmed.
     """
 
-    __slots__ = ("_ignored_tests", "_ignored_types", "_known", "_tests", "_types", "failures", "result_tests")
+    __slots__ = ("_ignored_tests", "_ignored_types", "_known", "_limits", "_tests", "_types", "failures", "result_tests")
 
-    def __init__(self, counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule]) -> None:
+    def __init__(
+        self, counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule] = (), *, limits: bool = True
+    ) -> None:
+        self._limits: tuple[type[BaseException], ...] = (TimeoutExceededError,) if limits else ()
         self._types, self._tests, self.result_tests = _sort(counts_as_failure, "counts_as_failure")
         self._ignored_types, self._ignored_tests, results = _sort(ignores, "ignores")
         if results:
             raise TypeError("ignores= takes types and predicates on errors; a result that is no failure is a success")
         self._known: dict[type[BaseException], Outcome] = {}  # where the type alone decides
-        self.failures: set[type[BaseException]] = set()  # of these, the certain failures: no TypeError
+        self.failures: set[type[BaseException]] = set()  # of these, the certain failures: no TypeError, no TimeoutError
 
     def _key(self) -> tuple[object, ...]:
         return (self._types, self._tests, self.result_tests, self._ignored_types, self._ignored_tests)
@@ -89,7 +93,7 @@ class Rules:
             outcome = self._judge(error)
             if not (self._tests or self._ignored_tests) and len(self._known) < MOST_TYPES:
                 self._known[type(error)] = outcome
-                if outcome is FAILURE and type(error) is not TypeError:
+                if outcome is FAILURE and not isinstance(error, (TypeError, TimeoutError)):
                     self.failures.add(type(error))
         return outcome
 
@@ -102,13 +106,18 @@ class Rules:
             return DISCARDED
         if isinstance(error, self._ignored_types) or _any(self._ignored_tests, error, False):
             return IGNORED
-        if isinstance(error, (*self._types, TimeoutExceededError)):
+        if isinstance(error, (*self._types, *self._limits)):
             return FAILURE
         return FAILURE if _any(self._tests, error, True) else SUCCESS
 
     def of_result(self, result: object) -> Outcome:
         """How a call that returned ``result`` ended."""
         return FAILURE if self.result_tests and _any(self.result_tests, result, True) else SUCCESS
+
+    def names(self, error: BaseException) -> bool:
+        """Whether ``error`` is a failure by a rule that means it, and not errors at large."""
+        types = tuple(kind for kind in self._types if kind not in (Exception, BaseException))
+        return isinstance(error, types) or _any(self._tests, error, False)
 
 
 def to_rules(counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[Rule]) -> Rules:

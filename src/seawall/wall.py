@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
+from typing import Any
 
 from .counters import reset_in_child
 from .errors import ConfigError
 from .events import Listener
 from .policies.breaker import CircuitBreaker
 from .policies.bulkhead import Bulkhead
-from .policies.slots import BulkheadSettings
-from .policies.states import BreakerSettings
+from .policies.retry import Retry
+from .policies.timeout import Timeout
 from .target import Target, TargetSnapshot
 
 __all__ = ["Wall"]
@@ -49,6 +50,8 @@ class Wall:
         *,
         breaker: CircuitBreaker | None = None,
         bulkhead: Bulkhead | None = None,
+        retry: Retry | None = None,
+        timeout: Timeout | None = None,
         replace: bool = False,
     ) -> Target:
         """The target of that name, made at the first asking: its row exists before its first call.
@@ -57,6 +60,8 @@ class Wall:
             name: Case-sensitive.
             breaker: Settings for its breaker. Default: ``CircuitBreaker()``.
             bulkhead: Settings for its bulkhead. Default: ``Bulkhead()``.
+            retry: Settings for its retry. Default: none, each call is one attempt.
+            timeout: The limit of one attempt. Default: none.
             replace: Let a known target take the settings given. State, counters and guards already made stay: they
                 follow in place.
 
@@ -67,44 +72,53 @@ class Wall:
         with self._lock:
             known = self._targets.get(name)
             if known is None:
-                self._refuse_shared(name, breaker, bulkhead)
+                self._refuse_shared(name, {"breaker": breaker, "bulkhead": bulkhead, "retry": retry})
                 breaker = breaker or CircuitBreaker(clock=self._clock)
                 bulkhead = bulkhead or Bulkhead(clock=self._clock)
-                known = self._targets[name] = Target(name, breaker=breaker, bulkhead=bulkhead)
+                known = self._targets[name] = Target(
+                    name, breaker=breaker, bulkhead=bulkhead, retry=retry, timeout=timeout
+                )
                 for listener in self._listeners:
                     known.listen(listener)
                 return known
-        self._adopt(known, breaker, bulkhead, replace)
+        self._adopt(known, breaker, bulkhead, retry, timeout, replace)
         return known
 
-    def _refuse_shared(self, name: str, breaker: CircuitBreaker | None, bulkhead: Bulkhead | None) -> None:
+    def _refuse_shared(self, name: str, policies: Mapping[str, object]) -> None:
         for other in self._targets.values():
-            for word, given, theirs in (("breaker", breaker, other.breaker), ("bulkhead", bulkhead, other.bulkhead)):
-                if given is not None and given is theirs:
+            for word, given in policies.items():
+                if given is not None and given is getattr(other, word):
                     raise ConfigError(
                         f"the {word} given for target {name!r} stands before target {other.name!r} already: make one for "
                         "each, or trouble with one target would refuse calls to the other"
                     )
 
-    def _adopt(self, known: Target, breaker: CircuitBreaker | None, bulkhead: Bulkhead | None, replace: bool) -> None:
-        old, limit = known.breaker, known.bulkhead
-        assert old is not None
-        assert limit is not None
+    def _adopt(
+        self,
+        known: Target,
+        breaker: CircuitBreaker | None,
+        bulkhead: Bulkhead | None,
+        retry: Retry | None,
+        timeout: Timeout | None,
+        replace: bool,
+    ) -> None:
         changes: list[str] = []
-        if breaker is not None:
-            changes += _differences(old.settings, breaker.settings)
-            changes += ["other rules in counts_as_failure or ignores"] if breaker.rules != old.rules else []
-        if bulkhead is not None:
-            changes += _differences(limit.settings, bulkhead.settings)
+        for policy, mine in ((breaker, known.breaker), (bulkhead, known.bulkhead), (retry, known.retry)):
+            if policy is not None:
+                changes += _differences(known.name, mine, policy)
+        if timeout is not None and (known.timeout is None or timeout.seconds != known.timeout.seconds):
+            raise _cannot_follow(known.name, "limit of one attempt")
         if changes and not replace:
             raise ConfigError(
                 f"target {known.name!r} is known with other settings ({', '.join(changes)}): ask for it by name alone, or "
                 "change it for everybody by replace=True"
             )
-        if breaker is not None and breaker is not old:
-            old.configure(breaker.settings, breaker.rules)
-        if bulkhead is not None and bulkhead is not limit:
-            limit.configure(bulkhead.settings)
+        if breaker is not None and known.breaker is not None and breaker is not known.breaker:
+            known.breaker.configure(breaker.settings, breaker.rules)
+        if bulkhead is not None and known.bulkhead is not None and bulkhead is not known.bulkhead:
+            known.bulkhead.configure(bulkhead.settings)
+        if retry is not None and known.retry is not None and retry is not known.retry:
+            known.retry.configure(retry.settings, retry.rules)
 
     def __getitem__(self, name: str) -> Target:
         """The known target of that name; :class:`KeyError` if there is none."""
@@ -131,6 +145,19 @@ class Wall:
         return {target.name: target.snapshot() for target in self}
 
 
-def _differences(now: BreakerSettings | BulkheadSettings, new: BreakerSettings | BulkheadSettings) -> list[str]:
-    names = zip(now._fields, now, new, strict=True)
-    return [f"{name} {other!r} instead of {mine!r}" for name, mine, other in names if other != mine]
+def _differences(name: str, mine: Any, given: Any) -> list[str]:
+    """What ``given`` has other than ``mine``: settings, and rules where there are any."""
+    if mine is None:
+        raise _cannot_follow(name, type(given).__name__.lower())
+    names = zip(mine.settings._fields, mine.settings, given.settings, strict=True)
+    changes = [f"{name} {new!r} instead of {old!r}" for name, old, new in names if new != old]
+    if getattr(mine, "rules", None) != getattr(given, "rules", None):
+        changes.append(f"other rules in {'on' if isinstance(given, Retry) else 'counts_as_failure or ignores'}")
+    return changes
+
+
+def _cannot_follow(name: str, what: str) -> ConfigError:
+    return ConfigError(
+        f"target {name!r} is known without this {what}, and guards already made would not follow: give it where the target "
+        "is first asked for"
+    )

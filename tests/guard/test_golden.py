@@ -66,7 +66,7 @@ def test_every_known_name_is_in_some_shape() -> None:
 def test_only_names_are_renamed_and_no_attribute() -> None:
     """``free`` is both: a name of the generated code, and what a bulkhead keeps its slots in."""
     shapes = {shape[0]: golden.generated(shape)[0] for shape in golden.shapes()}
-    assert attributes_in(shapes["colliding"]) == attributes_in(shapes["function_breaker_bulkhead"])
+    assert attributes_in(shapes["colliding"]) == attributes_in(shapes["function_breaker_bulkhead_retry"])
     assert attributes_in(shapes["colliding_generator"]) == attributes_in(shapes["generator_breaker_bulkhead"])
     assert attributes_in(shapes["colliding_async_generator"]) == attributes_in(shapes["async_generator"])
 
@@ -74,7 +74,7 @@ def test_only_names_are_renamed_and_no_attribute() -> None:
 def test_the_star_form_is_the_function_with_star_arguments() -> None:
     """One template for both: what is proved of one holds for the other."""
     shapes = {shape[0]: golden.generated(shape)[0] for shape in golden.shapes()}
-    exact = shapes["function_breaker_bulkhead"]
+    exact = shapes["function_breaker_bulkhead_retry"]
     starred = exact.replace("a, b, *rest, key=key, **more", "*args, **kwargs").replace(
         "a, /, b, *rest, key, **more", "*args, **kwargs")
     assert starred == shapes["star"]

@@ -1,10 +1,12 @@
-"""Waiting in line by suspending the running asyncio task."""
+"""Waiting, in line or between attempts, by suspending the running asyncio task."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..plan import Attempt, Ended, Plan
 from . import FIRST_LOOK
 
 if TYPE_CHECKING:
@@ -13,7 +15,34 @@ if TYPE_CHECKING:
     from ..policies.bulkhead import Bulkhead
     from ..policies.slots import Ticket
 
-__all__ = ["wait_in_line"]
+__all__ = ["perform", "wait_in_line"]
+
+
+async def perform(plan: Plan, attempt: Callable[[], Awaitable[Any]]) -> Any:
+    """Carry out ``plan``: await ``attempt()`` for each attempt, suspend for each wait; give back what counts in the end."""
+    import asyncio  # not at the top: who awaits has imported it, who does not need not pay for it
+
+    try:
+        effect = next(plan)
+        while True:
+            if isinstance(effect, Attempt):
+                try:
+                    ended = Ended(await attempt())
+                except Exception as error:
+                    ended = Ended(None, error)
+                effect = plan.send(ended)
+            else:
+                await asyncio.sleep(effect.seconds)
+                effect = next(plan)
+    except StopIteration as stop:
+        ended = stop.value
+    except BaseException:
+        plan.close()
+        raise
+    try:
+        return ended.unwrap()
+    finally:
+        del ended  # the traceback of an error holds this frame: no cycle
 
 
 async def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None) -> None:

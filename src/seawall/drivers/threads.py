@@ -1,19 +1,46 @@
-"""Waiting in line by blocking the calling thread."""
+"""Waiting, in line or between attempts, by blocking the calling thread."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from math import inf
 from threading import TIMEOUT_MAX, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..plan import Attempt, Ended, Plan
 from . import FIRST_LOOK
 
 if TYPE_CHECKING:
     from ..policies.bulkhead import Bulkhead
     from ..policies.slots import Ticket
 
-__all__ = ["wait_in_line"]
+__all__ = ["perform", "wait_in_line"]
+
+def perform(plan: Plan, attempt: Callable[[], Any], sleep: Callable[[float], object] = time.sleep) -> Any:
+    """Carry out ``plan``: call ``attempt`` for each attempt, block for each wait; give back what counts in the end."""
+    try:
+        effect = next(plan)
+        while True:
+            if isinstance(effect, Attempt):
+                try:
+                    ended = Ended(attempt())
+                except Exception as error:
+                    ended = Ended(None, error)
+                effect = plan.send(ended)
+            else:
+                sleep(effect.seconds)
+                effect = next(plan)
+    except StopIteration as stop:
+        ended = stop.value
+    except BaseException:
+        plan.close()
+        raise
+    try:
+        return ended.unwrap()
+    finally:
+        del ended  # the traceback of an error holds this frame: no cycle
 
 
 def wait_in_line(bulkhead: Bulkhead, ticket: Ticket, seconds: float | None) -> None:

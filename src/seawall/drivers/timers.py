@@ -31,7 +31,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 if TYPE_CHECKING:
     from ..policies.timeout import Timeout
 
-__all__ = ["Entry", "Fifo", "arm", "limit"]
+__all__ = ["Entry", "Fifo", "arm", "is_uvloop", "limit", "limited", "no_task"]
 
 SPARE = 100
 """Disarmed entries, and idle durations, that are not worth a clean-up. As many as asyncio's own cancelled timers."""
@@ -190,7 +190,7 @@ def arm(timeout: Timeout) -> Entry:
         fifo = _find(loop, timeout)
     task = current_task(loop)
     if task is None:
-        raise _no_task()
+        raise no_task()
     entry = Entry()  # filled here: an __init__ would cost as much as all the rest
     entry.fifo, entry.task, entry.due = fifo, task, fifo.clock() + fifo.seconds
     entry.cancelling = task.cancelling()
@@ -199,6 +199,19 @@ def arm(timeout: Timeout) -> Entry:
     if fifo.timer is None:
         fifo.start(fifo.seconds)
     return entry
+
+
+async def limited(timeout: Timeout, call: Awaitable[Any]) -> Any:
+    """``await call`` under the limit."""
+    entry = arm(timeout)
+    try:
+        result = await call
+    except BaseException as error:
+        if entry.overdue(error):
+            raise timeout.exceeded() from error
+        raise
+    entry.end()
+    return result
 
 
 def limit(timeout: Timeout, fn: Callable[..., Awaitable[Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -214,7 +227,7 @@ def limit(timeout: Timeout, fn: Callable[..., Awaitable[Any]]) -> Callable[..., 
             fifo = _find(loop, timeout)
         task = current_task(loop)
         if task is None:
-            raise _no_task()
+            raise no_task()
         entry = Entry()
         entry.fifo, entry.task, entry.due = fifo, task, fifo.clock() + fifo.seconds
         entry.cancelling = task.cancelling()
@@ -238,7 +251,13 @@ def limit(timeout: Timeout, fn: Callable[..., Awaitable[Any]]) -> Callable[..., 
     return limited
 
 
-def _no_task() -> RuntimeError:
+def is_uvloop(loop: AbstractEventLoop) -> bool:
+    """Whether the timers of ``loop`` are those of libuv, in whole milliseconds."""
+    return any(kind.__module__.partition(".")[0] == "uvloop" for kind in type(loop).__mro__)
+
+
+def no_task() -> RuntimeError:
+    """What is raised where there is nothing to cancel."""
     return RuntimeError("a time limit cancels the task it is set in, and this code does not run in a task")
 
 
@@ -248,6 +267,6 @@ def _grain(loop: AbstractEventLoop) -> float | None:
     asyncio's own loops read ``time.monotonic``, and so does uvloop, but in whole milliseconds: by its ``time()`` a limit
     could be short by one. A loop that tells another time, a virtual one, is believed.
     """
-    if any(kind.__module__.partition(".")[0] == "uvloop" for kind in type(loop).__mro__):
+    if is_uvloop(loop):
         return UVLOOP_GRAIN
     return 0.0 if getattr(loop.time, "__func__", None) is BaseEventLoop.time else None

@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from .blocks import blocks, innermost, left_elsewhere, open_block
 from .forms import guard
 from .kinds import FUNCTION, kind_of
+from .nesting import repeats
 from .plain import PLAIN, Passage, run_coroutine, run_function
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from ..policies.retry import Retry
+    from ..policies.timeout import Timeout
 
 __all__ = ["Guarded", "Passage"]
 
@@ -33,6 +37,16 @@ class Guarded:
     """The forms in which policies are put around calls."""
 
     __slots__ = ()
+
+    @property
+    def retry(self) -> Retry | None:
+        """How often a call is attempted; ``None``: once."""
+        return None
+
+    @property
+    def timeout(self) -> Timeout | None:
+        """The limit of one attempt, or ``None``."""
+        return None
 
     def __call__(self, fn: F) -> F:
         """Put the policies around ``fn``: the decorator.
@@ -103,3 +117,7 @@ class Guarded:
     ) -> None:
         """End the call that the block is."""
         self.__exit__(kind, error, tb)
+
+
+repeats(Guarded.call.__code__, "self")
+repeats(Guarded.acall.__code__, "self")

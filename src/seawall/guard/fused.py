@@ -21,15 +21,19 @@ from keyword import iskeyword
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..deadline import ambient, remaining, used
 from ..outcome import SUCCESS
 from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
-from .plain import Passage, run_coroutine, run_function, run_generator
+from .nesting import repeats
+from .passage import Passage, spent
+from .plain import PLAIN, resume_coroutine, resume_function, run_coroutine, run_function, run_generator
 from .template import source
 
 __all__ = ["fuse"]
 
 STAR = ("*args, **kwargs", "*args, **kwargs", ("args", "kwargs"))
 _RUN = {FUNCTION: run_function, COROUTINE: run_coroutine, GENERATOR: run_generator, ASYNC_GENERATOR: None}
+_RESUME = {FUNCTION: resume_function, COROUTINE: resume_coroutine}
 # Compiled sources kept: some 4 kB each, and hardly any program has as many different signatures. Their lines stay in
 # linecache, some 1 kB each: guards made earlier may still need them.
 _SHAPES = 1024
@@ -39,20 +43,26 @@ def fuse(stack: Any, fn: Any, kind: Kind, star: bool = False) -> Callable[..., A
     """The fused guard for ``fn``, without name and docstring yet.
 
     Args:
-        stack: Has ``breaker`` and ``bulkhead``, either of which may be ``None``.
+        stack: Has ``breaker``, ``bulkhead``, ``retry`` and ``timeout``, any of which may be ``None``.
         fn: What to guard.
         kind: Its kind.
         star: Take ``*args, **kwargs`` in any case.
 
     Cost: some 20 us for a known shape, a few hundred for a new one.
     """
-    breaker, bulkhead = stack.breaker, stack.bulkhead
+    breaker, bulkhead, retry, timeout = stack.breaker, stack.bulkhead, stack.retry, stack.timeout
     features = "b" * (breaker is not None) + "h" * (bulkhead is not None)
+    if kind in (FUNCTION, COROUTINE):
+        features += "r" * (retry is not None) + "t" * (timeout is not None)
+    if not features or (kind is FUNCTION and timeout is not None):
+        return PLAIN[kind](stack, fn)  # runs in another thread, so there is no straight line; or has no policies
     exact = type(fn) is FunctionType and not star
     make = _maker(kind, features, *(signature(fn.__code__) if exact else STAR))
     calls = None if breaker is None else breaker.started_ticks
     places = None if bulkhead is None else bulkhead.started_ticks
-    guarded: FunctionType = make(fn, stack, breaker, bulkhead, calls, places)
+    guarded: FunctionType = make(fn, stack, breaker, bulkhead, retry, timeout, calls, places)
+    if "r" in features:
+        repeats(guarded.__code__, next(name for name in guarded.__code__.co_freevars if name.rstrip("_") == "retry"))
     if exact:
         guarded.__defaults__ = fn.__defaults__
         guarded.__kwdefaults__ = None if fn.__kwdefaults__ is None else dict(fn.__kwdefaults__)
@@ -92,10 +102,15 @@ def _maker(
     text, suffix = source(kind, features, parameters, arguments, taken)
     filename = f"<seawall guard {kind.value} {features} ({parameters})>"
     names: dict[str, Any] = {
-        "run": _RUN[kind], "SUCCESS": SUCCESS, "Passage": Passage, "next": next, "anext": anext, "type": type,
-        "isinstance": isinstance, "IndexError": IndexError, "BaseException": BaseException,
+        "run": _RUN[kind], "resume": _RESUME.get(kind), "used": used, "spent": spent, "ambient": ambient,
+        "remaining": remaining, "SUCCESS": SUCCESS, "Passage": Passage, "next": next, "anext": anext, "type": type,
+        "isinstance": isinstance, "IndexError": IndexError, "Exception": Exception, "BaseException": BaseException,
         "GeneratorExit": GeneratorExit, "StopAsyncIteration": StopAsyncIteration,
     }  # fmt: skip
+    if "t" in features:
+        from ..drivers.timers import arm  # not at the top: it imports asyncio
+
+        names["arm"] = arm
     scope: dict[str, Any] = {"__name__": __name__} | {name + suffix: value for name, value in names.items()}
     exec(compile(text, filename, "exec"), scope)
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)  # tracebacks show the lines

@@ -1,101 +1,53 @@
 """The plain form: star arguments, and the policies' methods called one by one. It is the specification.
 
-A slot is given back in the guard's own frame, by two steps without a call: forget it, add it to the list. So a signal
-cannot be handled between them, and the recursion limit cannot be hit. A method that did it could be interrupted at its
-first line, and the slot would be gone.
+``run_...`` makes a whole call, ``attempt_...`` one attempt of it, ``resume_...`` what is left of one whose first attempt
+was made by the generated form and has failed. How a slot is given back is told in :mod:`seawall.guard.passage`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
+from ..deadline import ambient
 from ..drivers import aio, threads
-from ..outcome import SUCCESS
+from ..plan import Ended, retrying
 from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
+from .nesting import loop_around, repeats
+from .passage import Passage
 
-if TYPE_CHECKING:
-    from ..policies.breaker import CircuitBreaker
-    from ..policies.bulkhead import Bulkhead
-    from ..policies.states import Token
-
-__all__ = ["PLAIN", "Passage", "run_coroutine", "run_function", "run_generator"]
-
-
-class Passage:
-    """What one call has taken on its way in, and gives back once: a slot (``held``) and a token.
-
-    The order is fixed: refuse if open, bulkhead, breaker, call.
-
-    With a bulkhead the breaker is asked twice. Before the bulkhead, so that an open circuit refuses at once; and after
-    it, since it may have opened while the call stood in line. Only the second asking takes anything: nobody in line
-    holds a trial.
-    """
-
-    __slots__ = ("breaker", "bulkhead", "held", "token")
-
-    def __init__(self, stack: Any) -> None:
-        self.breaker: CircuitBreaker | None = stack.breaker
-        self.bulkhead: Bulkhead | None = stack.bulkhead
-        self.token: Token | None = None
-        self.held: list[bool | None] | None = None
-
-    def enter(self) -> None:
-        """Take slot and token, waiting in line for the slot if the bulkhead allows."""
-        if self.bulkhead is not None:
-            if self.breaker is not None:
-                self.breaker.check()
-            ticket = self.bulkhead.take(self)
-            if ticket is not None:
-                threads.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
-        self._start()
-
-    async def aenter(self) -> None:
-        """:meth:`enter` for a task."""
-        if self.bulkhead is not None:
-            if self.breaker is not None:
-                self.breaker.check()
-            ticket = self.bulkhead.take(self)
-            if ticket is not None:
-                await aio.wait_in_line(self.bulkhead, ticket, self.bulkhead.patience(None))
-        self._start()
-
-    def _start(self) -> None:
-        if self.breaker is not None:
-            self.token = self.breaker.admit()
-        if self.bulkhead is not None:
-            next(self.bulkhead.started_ticks)
-
-    # -- the end. The guard has given the slot back already, where it has a frame of its own to do it in
-    def succeeded(self, result: object) -> None:
-        """The call returned ``result``."""
-        self._give_back()
-        if self.breaker is not None and self.token is not None:
-            self.breaker.returned(self.token, result)
-
-    def ended(self) -> None:
-        """The block or generator came to its end. It has no result, so no predicate is asked for its opinion of one."""
-        self._give_back()
-        if self.breaker is not None and self.token is not None:
-            self.breaker.settle(self.token, SUCCESS)
-
-    def failed(self, error: BaseException, fn: object = None) -> None:
-        """The call raised ``error``, or was never made because a policy refused it with ``error``."""
-        self._give_back()
-        if self.breaker is not None and self.token is not None:
-            self.breaker.raised(self.token, error, fn)
-
-    refused = failed
-
-    def _give_back(self) -> None:
-        if (free := self.held) is not None:
-            self.held = None
-            free.append(True)
-        if self.bulkhead is not None and self.bulkhead.alert:
-            self.bulkhead.pump()
+__all__ = [
+    "PLAIN",
+    "Passage",
+    "attempt_coroutine",
+    "attempt_function",
+    "resume_coroutine",
+    "resume_function",
+    "run_coroutine",
+    "run_function",
+    "run_generator",
+]
 
 
 def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call ``fn`` behind ``stack``: once, or as often as its retry decides."""
+    if stack.retry is None:
+        return attempt_function(stack, fn, *args, **kwargs)
+    plan = retrying(stack.retry, ambient(), around=loop_around)
+    return threads.perform(plan, partial(attempt_function, stack, fn, *args, **kwargs))
+
+
+def resume_function(stack: Any, fn: Callable[..., Any], error: BaseException, /, *args: Any, **kwargs: Any) -> Any:
+    """:func:`run_function`, from where its first attempt has ended with ``error``."""
+    plan = retrying(stack.retry, ambient(), Ended(None, error), around=loop_around)
+    try:
+        return threads.perform(plan, partial(attempt_function, stack, fn, *args, **kwargs))
+    finally:
+        del error, plan  # the error's traceback holds this frame: no cycle
+
+
+def attempt_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call ``fn`` once, behind ``stack``."""
     passage = Passage(stack)
     try:
@@ -114,12 +66,40 @@ def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: An
 
 
 async def run_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
+    """Await ``fn(...)`` behind ``stack``: once, or as often as its retry decides."""
+    if stack.retry is None:
+        return await attempt_coroutine(stack, fn, *args, **kwargs)
+    plan = retrying(stack.retry, ambient(), around=loop_around)
+    return await aio.perform(plan, partial(attempt_coroutine, stack, fn, *args, **kwargs))
+
+
+async def resume_coroutine(
+    stack: Any, fn: Callable[..., Awaitable[Any]], error: BaseException, /, *args: Any, **kwargs: Any
+) -> Any:
+    """:func:`run_coroutine`, from where its first attempt has ended with ``error``."""
+    plan = retrying(stack.retry, ambient(), Ended(None, error), around=loop_around)
+    try:
+        return await aio.perform(plan, partial(attempt_coroutine, stack, fn, *args, **kwargs))
+    finally:
+        del error, plan  # the error's traceback holds this frame: no cycle
+
+
+async def attempt_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
     """Await ``fn(...)`` once, behind ``stack``."""
     passage = Passage(stack)
     try:
         try:
             await passage.aenter()
-            result = await fn(*args, **kwargs)
+            call = fn(*args, **kwargs)  # here, so that wrong arguments are known by their traceback
+            if stack.timeout is not None:
+                from ..drivers.timers import limited  # not at the top: it imports asyncio
+
+                call = limited(stack.timeout, call)
+            if passage.deadline is not None:
+                from ..drivers.ends import until
+
+                call = until(passage.deadline, call)
+            result = await call
         finally:
             if (free := passage.held) is not None:
                 passage.held = None
@@ -160,6 +140,7 @@ def plain_function(stack: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         return run_function(stack, fn, *args, **kwargs)
 
+    repeats(guarded.__code__, "stack")
     return guarded
 
 
@@ -169,6 +150,7 @@ def plain_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]]) -> Callable[.
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         return await run_coroutine(stack, fn, *args, **kwargs)
 
+    repeats(guarded.__code__, "stack")
     return guarded
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import seconds
+from ..deadline import ambient, used
+from ..errors import TimeoutExceededError, seconds
 from ..outcome import CUT, DISCARDED, FAILURE, IGNORED, SUCCESS, Outcome, Rules, never_ran
 from .circuit import CLOSED, FORCED_CLOSED, OPEN, Circuit, in_a_row, last
 from .states import NONE, VOID, BreakerSettings, Epoch, Token, Trial, Word
@@ -79,10 +80,15 @@ class Reports(Circuit):
     def raised(self, token: Token, error: BaseException, fn: object) -> None:
         """The call of ``fn`` admitted with ``token`` raised ``error``: :meth:`settle` by the rules, in one step.
 
-        Wrong arguments to ``fn`` count for nothing: it never ran.
+        Wrong arguments to ``fn`` count for nothing: it never ran. A client's own time-out after its caller's budget has
+        ended is a cut: what was left of the budget was its limit.
         """
-        wrong = type(error) is TypeError and never_ran(error, fn)
-        self.settle(token, DISCARDED if wrong else self.rules.of_error(error), type(error).__name__)
+        outcome = self.rules.of_error(error)
+        if type(error) is TypeError and never_ran(error, fn):
+            outcome = DISCARDED
+        elif used and outcome is FAILURE and _ran_out_of_budget(error):
+            outcome = CUT
+        self.settle(token, outcome, type(error).__name__)
 
     def fail(self, token: Token, word: Word) -> None:
         """The call admitted with ``token`` failed: :meth:`settle` without the choice."""
@@ -173,3 +179,10 @@ class Reports(Circuit):
             self._neutral += 1
             if self._neutral >= NEUTRAL_TRIALS:
                 self._become_locked(OPEN, now, f"{NEUTRAL_TRIALS} trials in a row ended without an answer")
+
+
+def _ran_out_of_budget(error: BaseException) -> bool:
+    if not isinstance(error, TimeoutError) or isinstance(error, TimeoutExceededError):
+        return False
+    deadline = ambient()
+    return deadline is not None and deadline.expired

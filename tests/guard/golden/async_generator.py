@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
-from seawall.guard.plain import Passage
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.guard.passage import Passage
 
 
 def make(
@@ -17,6 +17,8 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:

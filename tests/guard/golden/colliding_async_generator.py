@@ -13,8 +13,8 @@ from builtins import isinstance as isinstance__
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
-from seawall.guard.plain import Passage as Passage__
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.guard.passage import Passage as Passage__
 
 
 def make(
@@ -22,6 +22,8 @@ def make(
     stack__: Any,
     breaker__: CircuitBreaker,
     bulkhead__: Bulkhead,
+    retry__: Retry,
+    timeout__: Timeout,
     calls__: count[int],
     places__: count[int],
 ) -> Any:

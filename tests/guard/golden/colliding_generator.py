@@ -13,7 +13,9 @@ from builtins import type as type__
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import used as used__
+from seawall.guard.passage import spent as spent__
 from seawall.guard.plain import run_generator as run__
 from seawall.outcome import SUCCESS as SUCCESS__
 
@@ -23,10 +25,14 @@ def make(
     stack__: Any,
     breaker__: CircuitBreaker,
     bulkhead__: Bulkhead,
+    retry__: Retry,
+    timeout__: Timeout,
     calls__: count[int],
     places__: count[int],
 ) -> Any:
     def guarded__(fn, /, free, alert, *type, run_, **breaker):
+        if used__ and spent__(0.0):
+            return (yield from run__(stack__, fn__, fn, free, alert, *type, run_=run_, **breaker))
         epoch__ = breaker__.fast
         if epoch__ is None:
             left__ = breaker__.shut_until - breaker__.clock()
@@ -63,9 +69,10 @@ def make(
             else:
                 breaker__.raised(epoch__, error__, fn__)
             raise
-        free__.append(True)
-        if alert__:
-            bulkhead__.pump()
-        breaker__.settle(epoch__, SUCCESS__)
-        return result__
+        else:
+            free__.append(True)
+            if alert__:
+                bulkhead__.pump()
+            breaker__.settle(epoch__, SUCCESS__)
+            return result__
     return guarded__

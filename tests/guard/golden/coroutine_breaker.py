@@ -8,7 +8,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import ambient, remaining, used
+from seawall.guard.plain import run_coroutine as run
 
 
 def make(
@@ -16,16 +18,20 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:
     async def guarded(a, /, b, *rest, key, **more):
+        if used and ambient() is not None:
+            return await run(stack, fn, a, b, *rest, key=key, **more)
         epoch = breaker.fast
         if epoch is None:
             left = breaker.shut_until - breaker.clock()
             if left > 0.0:
                 raise breaker.refusal(left)
-            epoch = breaker.ask()
+            epoch = breaker.ask(remaining() if used else None)
         try:
             next(calls)
             result = await fn(a, b, *rest, key=key, **more)
@@ -36,7 +42,8 @@ def make(
             else:
                 breaker.raised(epoch, error, fn)
             raise
-        if epoch.noted:
-            breaker.returned(epoch, result)
-        return result
+        else:
+            if epoch.noted:
+                breaker.returned(epoch, result)
+            return result
     return guarded

@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import ambient, used
 from seawall.guard.plain import run_coroutine as run
 
 
@@ -17,10 +18,14 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:
     async def guarded(a, /, b, *rest, key, **more):
+        if used and ambient() is not None:
+            return await run(stack, fn, a, b, *rest, key=key, **more)
         epoch = breaker.fast
         if epoch is None:
             left = breaker.shut_until - breaker.clock()
@@ -51,10 +56,11 @@ def make(
             else:
                 breaker.raised(epoch, error, fn)
             raise
-        free.append(True)
-        if alert:
-            bulkhead.pump()
-        if epoch.noted:
-            breaker.returned(epoch, result)
-        return result
+        else:
+            free.append(True)
+            if alert:
+                bulkhead.pump()
+            if epoch.noted:
+                breaker.returned(epoch, result)
+            return result
     return guarded

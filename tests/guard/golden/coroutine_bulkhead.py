@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import ambient, used
 from seawall.guard.plain import run_coroutine as run
 
 
@@ -17,10 +18,14 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:
     async def guarded(a, /, b, *rest, key, **more):
+        if used and ambient() is not None:
+            return await run(bulkhead, fn, a, b, *rest, key=key, **more)
         alert = bulkhead.alert
         if alert:
             return await run(bulkhead, fn, a, b, *rest, key=key, **more)
@@ -39,8 +44,9 @@ def make(
             if alert:
                 bulkhead.pump()
             raise
-        free.append(True)
-        if alert:
-            bulkhead.pump()
-        return result
+        else:
+            free.append(True)
+            if alert:
+                bulkhead.pump()
+            return result
     return guarded

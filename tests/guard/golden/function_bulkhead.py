@@ -8,7 +8,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import used
+from seawall.guard.passage import spent
 from seawall.guard.plain import run_function as run
 
 
@@ -17,10 +19,14 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:
     def guarded(a, /, b, *rest, key, **more):
+        if used and spent(0.0):
+            return run(bulkhead, fn, a, b, *rest, key=key, **more)
         alert = bulkhead.alert
         if alert:
             return run(bulkhead, fn, a, b, *rest, key=key, **more)
@@ -39,8 +45,9 @@ def make(
             if alert:
                 bulkhead.pump()
             raise
-        free.append(True)
-        if alert:
-            bulkhead.pump()
-        return result
+        else:
+            free.append(True)
+            if alert:
+                bulkhead.pump()
+            return result
     return guarded

@@ -8,7 +8,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import used
+from seawall.guard.passage import spent
 from seawall.guard.plain import run_generator as run
 from seawall.outcome import SUCCESS
 
@@ -18,10 +20,14 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:
     def guarded(a, /, b, *rest, key, **more):
+        if used and spent(0.0):
+            return (yield from run(stack, fn, a, b, *rest, key=key, **more))
         epoch = breaker.fast
         if epoch is None:
             left = breaker.shut_until - breaker.clock()
@@ -58,9 +64,10 @@ def make(
             else:
                 breaker.raised(epoch, error, fn)
             raise
-        free.append(True)
-        if alert:
-            bulkhead.pump()
-        breaker.settle(epoch, SUCCESS)
-        return result
+        else:
+            free.append(True)
+            if alert:
+                bulkhead.pump()
+            breaker.settle(epoch, SUCCESS)
+            return result
     return guarded

@@ -8,7 +8,10 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from seawall import Bulkhead, CircuitBreaker
+from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
+from seawall.deadline import used
+from seawall.guard.passage import spent
+from seawall.guard.plain import resume_function as resume
 from seawall.guard.plain import run_function as run
 
 
@@ -17,15 +20,22 @@ def make(
     stack: Any,
     breaker: CircuitBreaker,
     bulkhead: Bulkhead,
+    retry: Retry,
+    timeout: Timeout,
     calls: count[int],
     places: count[int],
 ) -> Any:
     def guarded(*args, **kwargs):
+        if used and spent(retry.least):
+            return run(stack, fn, *args, **kwargs)
         epoch = breaker.fast
         if epoch is None:
             left = breaker.shut_until - breaker.clock()
             if left > 0.0:
                 raise breaker.refusal(left)
+            return run(stack, fn, *args, **kwargs)
+        tries = retry.ticks
+        if tries is None:
             return run(stack, fn, *args, **kwargs)
         alert = bulkhead.alert
         if alert:
@@ -50,11 +60,18 @@ def make(
                 breaker.fail(epoch, kind)
             else:
                 breaker.raised(epoch, error, fn)
-            raise
-        free.append(True)
-        if alert:
-            bulkhead.pump()
-        if epoch.noted:
-            breaker.returned(epoch, result)
-        return result
+            if not isinstance(error, Exception):
+                raise
+            failed = error
+        else:
+            free.append(True)
+            if alert:
+                bulkhead.pump()
+            if epoch.noted:
+                breaker.returned(epoch, result)
+            return result
+        try:
+            return resume(stack, fn, failed, *args, **kwargs)
+        finally:
+            failed = None
     return guarded
