@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from peers import breakers, callgrind, contention, limits, making, measuring, others, ours, record, report
+from peers import breakers, callgrind, contention, limits, making, measuring, others, ours, record, report, stacks
 from peers.rows import BASELINES, ROWS, Row, add
 from rig import procs, verdict
 
@@ -60,7 +60,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def fill_rows(extra: Path | None) -> None:
     """Let everybody take part."""
-    for module in (ours, breakers, others):
+    for module in (ours, breakers, others, stacks):
         module.register()
     if extra is None:
         return

@@ -42,6 +42,8 @@ class Making(NamedTuple):
     most: float
 
 
+RETRY = {"pyresilience": 28, "backoff": 45, "stamina": 250, "tenacity": 280}
+ARETRY = {"hyx": 8, "pyresilience": 13, "backoff": 17, "tenacity": 200}
 OVERHEADS = (
     Overhead("breaker_closed", "wrapper", 1.0),
     Overhead("breaker_closed", "circuitbreaker", 7),
@@ -68,6 +70,16 @@ OVERHEADS = (
     Overhead("abulkhead", "asyncio.Semaphore", 5),
     Overhead("abulkhead", "hyx", 13),
     Overhead("abulkhead", "pyresilience", 16),
+    *(Overhead("retry_first_try", peer, least) for peer, least in RETRY.items()),
+    *(Overhead("aretry_first_try", peer, least) for peer, least in ARETRY.items()),
+    Overhead("stack_no_timeout", "wrapper", 0.5),  # at most two empty wrappers
+    Overhead("stack_no_timeout", "pyresilience", 17),
+    Overhead("stack_no_timeout", "tenacity+pybreaker+Semaphore", 120),
+    Overhead("stack_deadline", "pyresilience", 50),
+    Overhead("astack_no_timeout", "pyresilience", 16),
+    Overhead("astack_no_timeout", "hyx", 17),
+    Overhead("astack_timeout_yield", "pyresilience", 10),
+    Overhead("astack_timeout_yield", "hyx", 14),
     Overhead("atimeout_yield", "asyncio.timeout", 3.5),
     Overhead("atimeout_yield", "asyncio.wait_for", 4.5),
 )

@@ -33,6 +33,11 @@ def target(places: int = PLACES) -> seawall.Target:
     return seawall.Target("bench", breaker=breaker(), bulkhead=seawall.Bulkhead(places))
 
 
+def everything() -> seawall.Target:
+    """Retry, breaker and bulkhead."""
+    return seawall.Target("bench", breaker=breaker(), bulkhead=bulkhead(), retry=seawall.Retry())
+
+
 # -- the three forms
 def decorated(stack: Any, fn: Fn) -> Fn:
     return stack(fn)
@@ -50,6 +55,8 @@ FORMS = {"seawall": decorated, "seawall, star": star, "seawall, plain": plain}
 IN_ALL_FORMS: dict[str, Callable[[], Any]] = {
     "breaker_closed": breaker, "breaker_failure": breaker, "abreaker_closed": breaker,
     "bulkhead": bulkhead, "stack": target, "astack": target,
+    "retry_first_try": seawall.Retry, "aretry_first_try": seawall.Retry,
+    "stack_no_timeout": everything, "astack_no_timeout": everything,
 }
 
 
@@ -136,6 +143,21 @@ def timed(fn: Fn) -> Fn:
     return seawall.Timeout(HOUR)(fn)
 
 
+def under_a_budget(fn: Fn) -> Fn:
+    """A budget opened for each call: what an incoming request would do once."""
+    guarded, budget = everything()(fn), seawall.budget
+
+    def call(x: int) -> Any:
+        with budget(HOUR):
+            return guarded(x)
+    return call
+
+
+def all_and_timed(fn: Fn) -> Fn:
+    return seawall.Target("bench", breaker=breaker(), bulkhead=bulkhead(), retry=seawall.Retry(),
+                          timeout=seawall.Timeout(HOUR))(fn)
+
+
 def register() -> None:
     """Let seawall take part."""
     for row, stack in IN_ALL_FORMS.items():
@@ -158,3 +180,5 @@ def register() -> None:
     add("abulkhead_prim", "seawall", aacquiring)
     add("atimeout", "seawall", partial(timed, rows.anoop))
     add("atimeout_yield", "seawall", partial(timed, rows.ayield))
+    add("stack_deadline", "seawall", partial(under_a_budget, rows.noop))
+    add("astack_timeout_yield", "seawall", partial(all_and_timed, rows.ayield))

@@ -217,6 +217,12 @@ ROWS = {row.name: row for row in (
     Row("abulkhead", "aok", "async bulkhead around a call", anoop),
     Row("stack", "ok", "breaker + bulkhead", noop),
     Row("astack", "aok", "async breaker + bulkhead", anoop),
+    Row("retry_first_try", "ok", "retry, the first attempt goes well", noop),
+    Row("aretry_first_try", "aok", "async retry, the first attempt goes well", anoop),
+    Row("stack_no_timeout", "ok", "retry + breaker + bulkhead", noop),
+    Row("stack_deadline", "ok", "the same under a time limit for the whole call (a rival: by a pool of threads)", noop),
+    Row("astack_no_timeout", "aok", "async retry + breaker + bulkhead", anoop),
+    Row("astack_timeout_yield", "aok", "async retry + breaker + bulkhead + timeout, suspends once", ayield),
     Row("atimeout", "aok", "async timeout", anoop),
     Row("atimeout_yield", "aok", "async timeout around a coroutine that suspends once", ayield),
 )}
