@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..policies.bulkhead import Bulkhead
     from ..policies.states import Token
 
-__all__ = ["Passage", "spent"]
+__all__ = ["Passage", "no_budget", "spent"]
 
 
 class Passage:
@@ -87,9 +87,7 @@ class Passage:
         left, retry = self.deadline.remaining(), self.stack.retry
         least = 0.0 if retry is None else retry.least
         if left <= 0.0 or left < least:
-            fewer = f", fewer than {least * 1000:.0f}" if left > 0.0 else ""
-            reason = f"was not called: {left * 1000:.0f} ms of the budget are left{fewer}"
-            raise NoBudgetError(self.stack.name, reason, "", None)
+            raise no_budget(self.stack.name, left, least)
         return left
 
     def _blame(self, refusal: BulkheadFullError) -> None:
@@ -124,6 +122,12 @@ class Passage:
             free.append(True)
         if self.bulkhead is not None and self.bulkhead.alert:
             self.bulkhead.pump()
+
+
+def no_budget(name: str, left: float, least: float = 0.0) -> NoBudgetError:
+    """What is raised where only ``left`` seconds are left, and ``least`` are wanted."""
+    fewer = f", fewer than {least * 1000:.0f}" if left > 0.0 else ""
+    return NoBudgetError(name, f"was not called: {left * 1000:.0f} ms of the budget are left{fewer}", "", None)
 
 
 def spent(least: float) -> bool:

@@ -158,6 +158,7 @@ def plain_generator(
     stack: Any, fn: Callable[..., Generator[Any, Any, Any]]
 ) -> Callable[..., Generator[Any, Any, Any]]:
     """A generator function that runs ``fn(...)`` behind ``stack``."""
+    _refuse_to_repeat(stack, fn)
 
     def guarded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         return (yield from run_generator(stack, fn, *args, **kwargs))
@@ -169,6 +170,7 @@ def plain_async_generator(
     stack: Any, fn: Callable[..., AsyncGenerator[Any, Any]]
 ) -> Callable[..., AsyncGenerator[Any, Any]]:
     """An async generator function that runs ``fn(...)`` behind ``stack``, from its first item to its end."""
+    _refuse_to_repeat(stack, fn)
 
     async def guarded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         passage = Passage(stack)
@@ -200,6 +202,14 @@ def plain_async_generator(
             raise
 
     return guarded
+
+
+def _refuse_to_repeat(stack: Any, fn: object) -> None:
+    if stack.breaker is None and stack.bulkhead is None and stack.retry is not None:
+        raise TypeError(
+            f"cannot repeat the generator {fn!r}: it would begin anew, and yield again what it has yielded. Repeat the "
+            "calls inside it"
+        )
 
 
 PLAIN: dict[Kind, Callable[[Any, Any], Callable[..., Any]]] = {

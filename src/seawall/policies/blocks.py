@@ -26,8 +26,10 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ..deadline import remaining, used
 from ..guard import Guarded
 from ..guard.blocks import blocks, innermost, left_elsewhere, open_block
+from ..guard.passage import no_budget, spent
 from ..outcome import SUCCESS, Rules
 from .reports import Reports
 from .states import NONE, VOID, BreakerSettings, Epoch, Token
@@ -52,6 +54,8 @@ class Blocks(Reports, Guarded):
 
     def __enter__(self) -> Self:
         """Admit the block as one call; an exception out of it is judged like one out of a call."""
+        if used and spent(0.0):
+            raise no_budget(self.name, 0.0)
         epoch = self.fast
         if epoch is not None and epoch is self._counted and not (self._kept and open_block(self)):
             inside = self._inside
@@ -80,6 +84,8 @@ class Blocks(Reports, Guarded):
 
     async def __aenter__(self) -> Self:
         """:meth:`__enter__`; kept, whatever the epoch."""
+        if used and spent(0.0):
+            raise no_budget(self.name, 0.0)
         self._enter_and_keep()
         return self
 
@@ -96,7 +102,7 @@ class Blocks(Reports, Guarded):
             self.settle(token, SUCCESS)
 
     def _enter_and_keep(self) -> None:
-        token = self.fast or self.ask()
+        token = self.fast or self.ask(remaining() if used else None)
         with self._lock:
             if self._kept is NONE:
                 self._inside, self._kept = [], []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import count
 
 from ..counters import reading, reset_in_child
+from ..deadline import remaining, used
 from ..drivers import aio, threads
 from ..guard import Guarded
 from .line import Line
@@ -130,13 +131,14 @@ class Bulkhead(Line, Guarded):
         decorated functions do not have that gap.
 
         Args:
-            timeout: Seconds the caller is willing to wait; ``max_wait`` holds as well.
+            timeout: Seconds the caller is willing to wait; ``max_wait``, and the budget in force, hold as well.
 
         Raises:
             BulkheadFullError: No place and no room in line, or none in time.
             RuntimeError: It would have to wait on a thread whose event loop is running.
         """
         if not self._take_by_hand():
+            timeout = remaining(timeout) if used else timeout
             hand = ByHand()
             ticket = self.take(hand, timeout)
             if ticket is not None:
@@ -146,6 +148,7 @@ class Bulkhead(Line, Guarded):
     async def aacquire(self, timeout: float | None = None) -> None:
         """:meth:`acquire` for a coroutine: waits without blocking the event loop."""
         if not self._take_by_hand():
+            timeout = remaining(timeout) if used else timeout
             hand = ByHand()
             ticket = self.take(hand, timeout)
             if ticket is not None:

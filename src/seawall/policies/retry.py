@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from threading import RLock
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias
 
 from ..counters import reading, reset_in_child
 from ..events import Outbox, RetryEnded, RetryListener, RetryScheduled
 from ..guard import Guarded
-from ..guard.kinds import ASYNC_GENERATOR, GENERATOR, kind_of
 from ..outcome import FAILURE, Rule, Rules, log
 from ..plan import Ended, Reason, has_exhausted
 from .retry_budget import RetryBudget
@@ -21,7 +20,6 @@ from .retry_settings import BUGS, RetrySettings, hint_of
 
 __all__ = ["Retry", "RetrySnapshot"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 Hint: TypeAlias = Callable[[Ended], "float | None"]
 _SHARED: Any = object()  # a budget of its own, with the default numbers
 
@@ -117,11 +115,6 @@ class Retry(Guarded):
     def _after_fork(self) -> None:
         self._lock = RLock()
         self._outbox.after_fork()
-
-    def __call__(self, fn: F) -> F:
-        """Repeat ``fn`` where it pays: the decorator, for functions and coroutine functions."""
-        _refuse_generators(fn)
-        return super().__call__(fn)
 
     def __enter__(self) -> NoReturn:
         """A block cannot be run again: :class:`TypeError`."""
@@ -263,12 +256,3 @@ class Retry(Guarded):
                 "call; take one of them away",
                 self, outer, self.settings.max_attempts * outer.settings.max_attempts,
             )  # fmt: skip
-
-
-def _refuse_generators(fn: object) -> None:
-    kind = kind_of(fn)
-    if kind in (GENERATOR, ASYNC_GENERATOR):
-        raise TypeError(
-            f"cannot repeat the {kind.value} {fn!r}: it would begin anew, and yield again what it has yielded. Repeat the "
-            "calls inside it"
-        )
