@@ -15,13 +15,14 @@ from seawall.errors import (
     ConfigError,
     DeadlineExceededError,
     NoBudgetError,
+    NoThreadError,
     RejectedError,
     SeawallError,
 )
 from tests.clock import ManualClock
 from tests.policies.play import opened
 
-REFUSALS = [CircuitOpenError, BulkheadFullError, NoBudgetError]
+REFUSALS = [CircuitOpenError, BulkheadFullError, NoBudgetError, NoThreadError]
 
 
 def test_the_family() -> None:
@@ -45,6 +46,7 @@ def test_the_family() -> None:
     (BulkheadFullError("CLAIM", "is full: 10 calls running", "", None), "CLAIM is full: 10 calls running"),
     (BulkheadFullError("CLAIM", "has 3 waiting", "", 0.25), "CLAIM has 3 waiting; try again in 0.25 s"),
     (NoBudgetError("CORE", "needs 20 ms, and 3 ms are left", "", None), "CORE needs 20 ms, and 3 ms are left"),
+    (NoThreadError("CORE", "was not called: 32 calls run", "", None), "CORE was not called: 32 calls run"),
 ])
 def test_messages(error: RejectedError, message: str) -> None:
     assert str(error) == message

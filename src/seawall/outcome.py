@@ -12,12 +12,24 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, TypeAlias, final
 
 from .errors import DeadlineExceededError, RejectedError, TimeoutExceededError
 
-__all__ = ["CODES", "REFUSALS", "SYSTEM_ERRORS", "Code", "Outcome", "Rule", "Rules", "never_ran", "on_result", "to_rules"]
+__all__ = [
+    "CODES",
+    "REFUSALS",
+    "SYSTEM_ERRORS",
+    "Code",
+    "Outcome",
+    "Rule",
+    "Rules",
+    "never_ran",
+    "on_result",
+    "stands_between",
+    "to_rules",
+]
 
 log = logging.getLogger("seawall")
 
@@ -126,13 +138,24 @@ def to_rules(counts_as_failure: Rule | Iterable[Rule], ignores: Rule | Iterable[
     return DEFAULT_RULES if default else Rules(counts_as_failure, ignores)
 
 
+_between: set[CodeType] = set()
+
+
+def stands_between(code: CodeType) -> None:
+    """``code`` is our own and calls what is guarded: an error out of it alone was raised before the function began."""
+    _between.add(code)
+
+
 def never_ran(error: BaseException, fn: object) -> bool:
     """Whether a ``TypeError`` means wrong arguments: raised by the call itself, before the function's first line.
 
-    The traceback then ends in the guard. For a function in C it always does, so there nobody can tell.
+    The traceback then ends in the guard, or in what the guard calls it through. For a function in C it always does, so
+    there nobody can tell.
     """
-    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-        return False
+    place = error.__traceback__
+    while place is not None and (place := place.tb_next) is not None:
+        if place.tb_frame.f_code not in _between:
+            return False
     while isinstance(fn, (partial, MethodType)):
         fn = fn.func if isinstance(fn, partial) else fn.__func__
     return isinstance(fn, FunctionType) or isinstance(type(fn).__call__, FunctionType)

@@ -224,16 +224,12 @@ def test_methods_partials_and_callable_objects_are_coroutine_functions_too() -> 
 
 
 @pytest.mark.parametrize(("thing", "message"), [
-    (inspect.signature, "the function .*only a coroutine function .*come later"),
-    (print, "the function"),
-    (functools.partial(print), "the function"),
-    (lambda: wait(), "the function"),
     (CircuitBreaker, "class CircuitBreaker"),
     (staticmethod(wait), "staticmethod"),
     (7, "not callable"),
     (None, "not callable"),
 ])
-def test_what_cannot_be_cancelled_is_refused_at_decoration(thing: Any, message: str) -> None:
+def test_what_cannot_be_limited_is_refused_at_decoration(thing: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         Timeout(1.0)(thing)
 
@@ -246,8 +242,8 @@ def test_generators_are_refused_at_decoration() -> None:
         yield 1
 
     for thing, kind in [(values, "the generator"), (avalues, "the async generator")]:
-        with pytest.raises(TypeError, match=kind):
-            Timeout(1.0)(thing)  # type: ignore[type-var]
+        with pytest.raises(TypeError, match=f"{kind} .* its consumer decides how long it takes"):
+            Timeout(1.0)(thing)
 
 
 # -- settings, errors

@@ -46,6 +46,11 @@ async def limited(amount: int, *, to: str = "") -> str:
     return str(amount)
 
 
+@two_seconds
+def limited_too(amount: int, /, to: str = "") -> float:
+    return amount / 2 if to else 0.0
+
+
 @limit
 def items(count: int) -> Iterator[int]:
     yield from range(count)
@@ -65,6 +70,10 @@ class Client:
     @breaker
     def parse(data: bytes) -> str:
         return data.decode()
+
+    @two_seconds
+    def read(self, size: int) -> bytes:
+        return bytes(size)
 
     @classmethod
     @breaker
@@ -86,6 +95,12 @@ assert_type(breaker.call(transfer, 3, "x", fast=True), float)
 assert_type(breaker.call(Client().get, "/"), bytes)
 assert_type(breaker.call(lambda: 7), int)
 assert_type(breaker(partial(transfer, 3))(to="x"), float)
+assert_type(limited_too(1, to="x"), float)
+assert_type(two_seconds.call(limited_too, 1, to="x"), float)
+assert_type(two_seconds.call(lambda: 7), int)
+assert_type(two_seconds(partial(transfer, 3))(to="x"), float)
+assert_type(Client.make().read(3), bytes)
+assert_type(Timeout(0.5, max_abandoned=8).abandoned, int)
 double: Callable[[int], int] = breaker(lambda value: value * 2)
 
 
@@ -118,6 +133,7 @@ async def tasks() -> None:
 async def limits() -> None:
     assert_type(await limited(1, to="x"), str)
     assert_type(await two_seconds.acall(atransfer, amount=1), str)
+    assert_type(await two_seconds.call(atransfer, amount=1), str)
     async with two_seconds as entered:
         assert_type(entered, Timeout)
     try:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, final
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 if TYPE_CHECKING:
+    from ..deadline import Deadline
     from ..policies.timeout import Timeout
 
 __all__ = ["Entry", "Fifo", "arm", "is_uvloop", "limit", "limited", "no_task"]
@@ -214,13 +215,22 @@ async def limited(timeout: Timeout, call: Awaitable[Any]) -> Any:
     return result
 
 
-def limit(timeout: Timeout, fn: Callable[..., Awaitable[Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """A coroutine function that awaits ``fn(...)`` under the limit.
+def limit(
+    timeout: Timeout,
+    fn: Callable[..., Awaitable[Any]],
+    used: list[None],
+    ambient: Callable[[], Deadline | None],
+) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """A coroutine function that awaits ``fn(...)`` under the limit, and under the budget that ``ambient`` tells of.
 
     :func:`arm` and :meth:`Entry.end` are written out in it: their calls would add a fifth to what a limit costs.
     """
 
     async def limited(*args: Any, **kwargs: Any) -> Any:
+        if used and (deadline := ambient()) is not None:
+            from .ends import within  # not at the top: it imports this
+
+            return await within(deadline, timeout, fn(*args, **kwargs))
         loop = get_running_loop()
         fifo = timeout._fifo()
         if fifo is None or fifo.loop is not loop:

@@ -116,6 +116,12 @@ class Passage:
 
     refused = failed
 
+    def late(self, held: list[bool | None]) -> None:
+        """The call was abandoned at its limit, and returns only now: its slot has stayed with it. See drivers/pool.py."""
+        held.append(True)
+        if self.bulkhead is not None and self.bulkhead.alert:
+            self.bulkhead.pump()
+
     def _give_back(self) -> None:
         if (free := self.held) is not None:
             self.held = None

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..deadline import ambient
 from ..drivers import aio, threads
+from ..drivers.pool import run
 from ..plan import Ended, retrying
 from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
 from .nesting import loop_around, repeats
@@ -53,7 +54,10 @@ def attempt_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs
     try:
         try:
             passage.enter()
-            result = fn(*args, **kwargs)
+            if stack.timeout is None:
+                result = fn(*args, **kwargs)
+            else:
+                result = run(stack.timeout, fn, args, kwargs, passage.deadline, passage)
         finally:
             if (free := passage.held) is not None:
                 passage.held = None
