@@ -10,7 +10,7 @@ import pytest
 
 from seawall.cli.hub import FLAGS, SWITCHES
 from seawall.cli.main import main
-from seawall.hub.settings import HUB_KINDS, TARGET_KINDS, HubSettings, TargetSettings
+from seawall.hub.settings import HUB_KINDS, LIMITS, TARGET_KINDS, HubSettings, TargetSettings
 
 CORE = "CORE=http://127.0.0.1:9201"
 
@@ -66,10 +66,10 @@ def test_a_port_or_a_log_that_cannot_be_had_is_said_with_what_to_do(
 
 def test_every_flag_sets_something_and_help_shows_its_true_default() -> None:
     hub = HubSettings.__dataclass_fields__
-    known = HUB_KINDS.keys() | TARGET_KINDS.keys() | {"admin", "max_connections"}
+    known = HUB_KINDS.keys() | TARGET_KINDS.keys() | LIMITS.keys() | {"admin"}
     fields = {flag.replace("-", "_") for flag, *_ in FLAGS} | {flag.replace("-", "_") for flag, *_ in SWITCHES}
     assert fields <= known
-    without_flag = {"ca", "sni", "verify", "max_head", "max_body_tx"}
+    without_flag = {"ca", "sni", "verify", "idempotent", "max_head", "max_body_tx"}
     assert known - fields == without_flag
     kinds = TARGET_KINDS | HUB_KINDS
     for flag, _, shown, *_ in FLAGS:

@@ -93,7 +93,7 @@ def test_connection_cannot_name_away_what_the_hub_goes_by() -> None:
         b"Content-Length: 3\r\nIdempotency-Key: k\r\nX-Budget-Ms: 9\r\nX-Forwarded-For: a\r\nVia: v\r\n"
     )
     assert head.lines == [b"Content-Length: 3", b"Idempotency-Key: k"]
-    assert (head.host, head.length, head.idempotency_key, head.budget) == (b"h", 3, True, b"9")
+    assert (head.host, head.length, head.idempotency_key, head.budgets) == (b"h", 3, True, (b"9", None, None))
     assert (head.forwarded, head.via, head.keep_alive) == (b"a", b"v", False)
     answer = b"Content-Length: 3\r\nX-Seawall-Code: E904\r\nRetry-After: 5\r\n"
     kept = response(b"Connection: content-length, x-seawall-code, retry-after\r\n" + answer)
@@ -126,11 +126,12 @@ def test_only_100_continue_may_be_expected() -> None:
 
 def test_what_the_hub_writes_itself_is_taken_out_and_several_are_joined() -> None:
     twice = request(
-        b"X-Budget-Ms: 5\r\nx-budget-ms: 7\r\nX-Forwarded-For: a\r\nX-Forwarded-For:\tb, c\r\n"
+        b"X-Budget-Ms: 5\r\nx-budget-ms: 7\r\nGRPC-Timeout: 3S\r\nX-Envoy-Expected-Rq-Timeout-Ms: 9\r\n"
+        b"X-Forwarded-For: a\r\nX-Forwarded-For:\tb, c\r\n"
         b"X-Forwarded-Proto: http\r\nVia: 1.0 a\r\nVIA: 1.1 b \r\nX-Request-Id: i\r\n"
         b"Idempotency-Key: k\r\nX-Seawall-Code: x\r\n"
     )
-    assert (twice.budget, twice.forwarded, twice.proto) == (b"5,7", b"a, b, c", b"http")
+    assert (twice.budgets, twice.forwarded, twice.proto) == ((b"5, 7", b"3S", b"9"), b"a, b, c", b"http")
     assert (twice.via, twice.request_id, twice.idempotency_key) == (b"1.0 a, 1.1 b", b"i", True)
     assert twice.lines == [b"Idempotency-Key: k", b"X-Seawall-Code: x"]
 

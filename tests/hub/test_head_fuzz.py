@@ -14,13 +14,14 @@ from collections.abc import Callable
 
 import h11
 
+from seawall.headers import FORMS
 from seawall.hub.head import BadHead, RequestHead, ResponseHead, parse_request, parse_response
 
 ROUNDS = 10000
 BIG = 1 << 20
 HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade"}
 TAKEN = {b"host", b"proxy-authorization", b"expect", b"x-budget-ms", b"x-forwarded-for", b"x-forwarded-proto", b"via"}
-TAKEN |= {b"x-request-id"}
+TAKEN |= {b"x-request-id", b"grpc-timeout", b"x-envoy-expected-rq-timeout-ms"}
 STAYS = {b"content-length", b"idempotency-key"}
 STAYS_IN_ANSWERS = {b"content-length", b"x-seawall-code", b"retry-after"}
 Pairs = list[tuple[bytes, bytes]]
@@ -31,7 +32,7 @@ REQUESTS = [
     b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nIdempotency-Key: k\r\n\r\nhello",
     b"POST /a HTTP/1.1\r\nhost:h\r\nTransfer-Encoding:chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     b"HEAD /x?y HTTP/1.1\r\nHost: h\r\nConnection: close, x-a\r\nX-A: 1\r\nX-Budget-Ms: 5\r\nx-budget-ms: 6\r\n\r\n",
-    b"GET /1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    b"GET /1 HTTP/1.0\r\nConnection: keep-alive\r\ngrpc-timeout: 5S\r\nX-Envoy-Expected-Rq-Timeout-Ms: 7\r\n\r\n",
     b"GET http://h/abs HTTP/1.1\r\nHost: q\r\nKeep-Alive: 5\r\nTE: x\r\nProxy-Authorization: z\r\nVia: 1.1 v\r\n\r\n",
     b"\r\nPUT /p HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: http\r\nExpect: 100-continue\r\n"
     b"Content-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -149,7 +150,8 @@ def check_request(head: RequestHead, event: h11.Request) -> None:
         assert head.host == authority
         assert head.target == (b"*" if asterisk else path if path.startswith(b"/") else b"/" + path)
     assert pairs(head.lines) == passed(headers, HOP | TAKEN, STAYS)
-    assert head.budget == joined(headers, b"x-budget-ms", b",")
+    budgets = tuple(joined(headers, form.name.lower().encode()) for form in FORMS)
+    assert head.budgets == (budgets if any(value is not None for value in budgets) else None)
     assert (head.forwarded, head.proto) == (joined(headers, b"x-forwarded-for"), joined(headers, b"x-forwarded-proto"))
     assert (head.via, head.request_id) == (joined(headers, b"via"), joined(headers, b"x-request-id"))
     assert head.idempotency_key == bool(values(headers, b"idempotency-key"))

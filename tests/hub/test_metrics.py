@@ -22,7 +22,7 @@ def page(hub: Hub) -> Samples:
 
 def test_the_page_is_valid_and_says_what_it_is(tmp_path: Path) -> None:
     async def test() -> None:
-        async with admin_port(tmp_path, targets(3)) as (hub, door):
+        async with admin_port(tmp_path, targets(3, retry=2)) as (hub, door):
             hub.backends["T1"].count("0000", 0.004)
             hub.count_refused("E404")
             answer = await ask(door, "/metrics")

@@ -16,6 +16,7 @@ from seawall.hub.recall import TRIES, RequestRecall, ResponseRecall
 LINES = [
     b"Host: a", b"Host: b", b"Host : a", b"Connection: keep-alive", b"Connection: close", b"Connection: X-A, close",
     b"X-A: 1", b"X-A: 2", b"X-B: 1", b"X-Request-Id: 1", b"X-Request-Id: 22", b"X-Budget-Ms: 100", b"X-Budget-Ms: 7",
+    b"grpc-timeout: 5S", b"grpc-timeout: 6S", b"X-Envoy-Expected-Rq-Timeout-Ms: 9",
     b"Content-Length: 5", b"Content-Length: 0", b"Content-Length: +5", b"Content-Length:", b"Transfer-Encoding: chunked",
     b"Expect: 100-continue", b"Expect: more", b"Upgrade: x", b"Connection: upgrade", b"Idempotency-Key: 1", b"TE: x",
     b"Idempotency-Key: 2", b"X-Forwarded-For: 1.1.1.1", b"Via: 1.1 a", b"X-A: a\rb", b"X-A: a\0", b"nonsense", b"",
@@ -88,6 +89,7 @@ def test_mutated_heads_in_long_sequences_are_read_the_same() -> None:
 
 @pytest.mark.parametrize("names", [
     (b"X-Request-Id", b"X-Request-Id"), (b"X-Request-Id", b"x-request-id"), (b"X-Budget-Ms", b"X-Budget-Ms"),
+    (b"grpc-timeout", b"GRPC-Timeout"),
 ])
 @pytest.mark.parametrize("place", [0, 1])
 def test_of_two_lines_of_one_kind_neither_stands_for_both(place: int, names: tuple[bytes, bytes]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from seawall.errors import ConfigError
 from seawall.hub.settings import (
     HUB_KINDS,
+    LIMITS,
     TARGET_KINDS,
     Address,
     HubSettings,
@@ -84,6 +85,20 @@ def test_what_is_no_address_is_refused_with_how_to_write_one(text: str, says: st
     assert says in fault
 
 
+@pytest.mark.parametrize("place", ["127.0.0.1:8080", "[::1]:8080", ":0", "unix:/run/x.sock", "unix:/run/a,b.sock"])
+def test_a_listener_may_ignore_budgets(place: str) -> None:
+    """The word stands behind the address; it is no part of where that is."""
+    assert Address.parse(place).budget == Address.parse(f"{place},budget=heed").budget == "heed"
+    ignoring = Address.parse(f"{place},budget=ignore")
+    assert (ignoring.budget, str(ignoring)) == ("ignore", str(Address.parse(place)))
+
+
+@pytest.mark.parametrize("option", ["budget=no", "budget=", "trust=no", "budgets=ignore", "budget=ignore,x=y"])
+def test_what_may_stand_behind_an_address_is_said(option: str) -> None:
+    [fault] = faults(Address.parse, f"127.0.0.1:8080,{option}")
+    assert "budget=heed or budget=ignore" in fault
+
+
 @pytest.mark.parametrize(
     ("text", "loopback"),
     [
@@ -111,8 +126,8 @@ def test_the_defaults_are_those_of_the_promise() -> None:
 def test_every_setting_of_a_target_can_be_said_by_a_flag() -> None:
     places = {"name", "host", "port", "scheme", "path"}
     assert {field.name for field in dataclasses.fields(TargetSettings)} == places | TARGET_KINDS.keys()
-    apart = {"targets", "listen", "admin", "max_connections"}
-    assert {field.name for field in dataclasses.fields(HubSettings)} == apart | HUB_KINDS.keys()
+    apart = {"targets", "listen", "admin"}
+    assert {field.name for field in dataclasses.fields(HubSettings)} == apart | LIMITS.keys() | HUB_KINDS.keys()
 
 
 def test_a_target_is_read_with_its_own_settings_over_the_defaults() -> None:
@@ -278,6 +293,11 @@ def test_what_is_probably_not_meant_is_said(settings: dict[str, Any], says: str)
     assert says in warning
 
 
+def test_a_margin_that_leaves_the_target_nothing_is_refused() -> None:
+    [fault] = faults(parse_target, f"CORE={URL},budget-ms=100,budget-margin-ms=100")
+    assert fault == "target CORE: budget_margin_ms: 100 of a budget of 100 ms leaves the target nothing"
+
+
 # -- the hub
 
 
@@ -303,6 +323,11 @@ def test_a_hub_needs_no_more_than_a_target() -> None:
         ({"admin": Address.parse(":8090")}, "no password"),
         ({"max_head": 10}, "from 1024"),
         ({"max_connections": 0}, "from 1"),
+        ({"budget_max_ms": 0}, "budget_max_ms: is a whole number from 1"),
+        ({"targets": (dataclasses.replace(CORE, min_ms=500),), "budget_max_ms": 500}, "budget_max_ms: target CORE: min_ms"),
+        ({"server_timing": "al"}, "did you mean all?"),
+        ({"admin": Address.parse("127.0.0.1:1,budget=ignore")}, "only behind --listen"),
+        ({"listen": (Address.parse(":1"), Address.parse(":1,budget=ignore"))}, "given 2 times"),
         ({"idle_timeout": -1}, "more than 0"),
         ({"drain_timeout": -1}, "from 0"),
         ({"breaker_log": ""}, "path of a file"),
@@ -311,6 +336,14 @@ def test_a_hub_needs_no_more_than_a_target() -> None:
 def test_a_hub_that_cannot_work_is_refused(settings: dict[str, Any], says: str) -> None:
     [fault] = faults(HubSettings, **{"targets": (CORE,), **settings})
     assert says in fault
+
+
+def test_the_hubs_maximum_lowers_what_targets_allow() -> None:
+    """Where a target allows less, that stays; so what --check says and warns of is what holds."""
+    hub = read_settings(targets=[f"CORE={URL},budget-ms=800", "CLAIM=http://127.0.0.1:9202"], budget_max_ms="1s")
+    assert [target.budget_ms for target in hub.targets] == [800, 1000]
+    assert "budget 1 s" in arithmetic(hub.targets[1])
+    assert read_settings(targets=[f"CORE={URL}"]).budget_max_ms is None
 
 
 def test_two_listeners_may_both_let_the_system_choose_a_port() -> None:

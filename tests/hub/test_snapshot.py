@@ -69,13 +69,14 @@ def test_an_untouched_hub_is_shown_with_its_limits_and_noughts(tmp_path: Path) -
             lines = {"written": 0, "dropped": 0, "failed": 0}
             assert seen["hub"] == {
                 "version": seawall.__version__, "ready": True, "draining": False, "clients": 0, "idle_clients": 0,
-                "max_connections": 100, "bad_budgets": 0, "refused": {}, "breaker_log": lines, "access_log": None,
+                "max_connections": 100, "bad_budgets": 0, "ignored_budgets": 0, "refused": {}, "breaker_log": lines,
+                "access_log": None,
             }  # fmt: skip
             assert seen["targets"] == {"CORE": {
                 "url": "http://127.0.0.1:9201/v2", "state": "CLOSED", "mode": "ENFORCE", "mode_reason": "",
                 "reason": "", "failures": 0, "retry_after_ms": 0, "trial_due": False, "opened": 0, "started": 0,
                 "rejected": 0, "in_flight": 0, "waiting": 0, "max_inflight": 7, "max_queue": 4, "peak_inflight": 0,
-                "completed": 0, "no_room": 0,
+                "completed": 0, "no_room": 0, "retry": None,
                 "limits": {"connect_ms": 300, "read_ms": 2000, "budget_ms": 1500, "min_ms": 20, "body_gap_ms": 30000,
                            "fail_threshold": 3, "reset_timeout_ms": 250},
                 "codes": {}, "latency_ms": {"count": 0, "mean": 0, "p50": 0, "p95": 0, "p99": 0},

@@ -35,14 +35,20 @@ FLAGS: tuple[tuple[str, str, str, str, str], ...] = (
     ("read", "SECONDS", "2", LIMITS, "Limit without a byte until the answer begins."),
     ("budget-ms", "MS", "3000", LIMITS, "Budget of a request that brings none, and the most it may bring."),
     ("min-ms", "MS", "0", LIMITS, "With less left than this the call is not made."),
+    ("retry", "N", "1", LIMITS, "Attempts in all, where a request may be sent again."),
+    ("retry-base-ms", "MS", "50", LIMITS, "Ceiling of the first wait between attempts; it doubles."),
+    ("retry-max-delay-ms", "MS", "2000", LIMITS, "The most that it grows to."),
+    ("budget-margin-ms", "MS", "0", LIMITS, "Taken off the budget that the target is told."),
     ("budget-scope", "SCOPE", "auto", LIMITS, "What the budget covers: auto, head or all."),
     ("failures", "CODES", "E500,E901,E902,E903", LIMITS, "Codes that count against a target, or any (all but 0000)."),
     ("host-header", "WORD", "target", LIMITS, "The Host sent on: target, client (as received), or a host."),
     ("keepalive", "SECONDS", "60", LIMITS, "How long an idle connection to a target is kept."),
+    ("budget-max-ms", "MS", "", CLIENTS, "No budget is longer, whatever a target's own is."),
     ("body-gap", "SECONDS", "30", CLIENTS, "Limit without a byte inside a body, from clients and from targets."),
     ("head-timeout", "SECONDS", "10", CLIENTS, "Limit for a client to send its request head."),
     ("idle-timeout", "SECONDS", "75", CLIENTS, "How long an idle client connection is kept."),
     ("max-connections", "N", "from the limit of descriptors", CLIENTS, "Connections from clients at once."),
+    ("server-timing", "WORD", "auto", CLIENTS, "Which answers say where their time went: auto, all or off."),
     ("drain-delay", "SECONDS", "0", CLIENTS, "On SIGTERM: go on as before for this long."),
     ("drain-timeout", "SECONDS", "30", CLIENTS, "Then: how long running calls may take to end."),
     ("breaker-log", "FILE", "breaker.log", LOGS, "Gets a line for each change of state."),
@@ -85,11 +91,12 @@ def _with(default: str, text: str) -> str:
 @click.option(
     "--target", "targets", cls=Option, section=PLACES, multiple=True, metavar="NAME=URL[,KEY=VALUE…]",
     help="A target, repeatable: http:// or https://, then its own settings, named as the flags below are, and "
-    "ca=FILE, sni=HOST, verify=no. A single target may go without NAME: all requests are then for it.",
+    "idempotent=yes, ca=FILE, sni=HOST, verify=no. A single target may go without NAME: all requests are then for it.",
 )
 @click.option(
     "--listen", cls=Option, section=PLACES, multiple=True, metavar="ADDRESS",
-    help="Where clients come in, repeatable: HOST:PORT, :PORT, [::1]:PORT or unix:PATH.  [127.0.0.1:8080]",
+    help="Where clients come in, repeatable: HOST:PORT, :PORT, [::1]:PORT or unix:PATH; behind it ,budget=ignore where "
+    "their budgets are not to be heeded.  [127.0.0.1:8080]",
 )
 @_options
 @click.option("--check", is_flag=True, help="Say what the settings amount to, and stop.")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, cast
 
 from seawall.errors import ConfigError
 
 __all__ = ["Address"]
 
+BUDGETS = ("heed", "ignore")
 UNIX_PATH_LIMIT = 107  # bytes; sun_path of Linux is 108 with its final zero
 _FORMS = "write 127.0.0.1:8080, [::1]:8080, :8080 (every IPv4 address), or unix:/run/hub.sock"
+_OPTION = re.compile(r"(.*),([a-z-]+)=([^,]*)")
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
@@ -25,6 +27,7 @@ class Address:
         host: For ``tcp``: an IP address without brackets, or a host name.
         port: For ``tcp``: 0 to 65535; 0 lets the system choose one.
         path: For ``unix``: the path of the socket, at most 107 bytes.
+        budget: What becomes of the budgets of clients that come in here: ``heed``, or ``ignore``, for strangers.
 
     Raises:
         ConfigError: The parts do not make an address.
@@ -34,6 +37,7 @@ class Address:
     host: str = ""
     port: int = 0
     path: str = ""
+    budget: Literal["heed", "ignore"] = "heed"
 
     def __post_init__(self) -> None:
         fault = self._fault()
@@ -41,6 +45,8 @@ class Address:
             raise ConfigError(fault)
 
     def _fault(self) -> str:
+        if self.budget not in BUDGETS:
+            return f"budget is heed or ignore, not {self.budget!r}"
         if self.kind == "unix":
             if self.host or self.port:
                 return "a unix address has a path, no host and no port"
@@ -63,9 +69,22 @@ class Address:
     def parse(cls, text: str) -> Address:
         """The address that ``text`` says: ``HOST:PORT``, ``[IPV6]:PORT``, ``:PORT`` or ``unix:PATH``.
 
+        ``,budget=ignore`` may follow.
+
         Raises:
             ConfigError: It says none; the message shows how to write one.
         """
+        option = _OPTION.fullmatch(text)
+        if option is None:
+            return cls._parse_place(text)
+        place, key, value = option.groups()
+        if key != "budget" or value not in BUDGETS:
+            raise ConfigError(f"{text!r}: behind an address stands budget=heed or budget=ignore, not {key}={value}")
+        address = cls._parse_place(place)
+        return replace(address, budget=cast("Literal['heed', 'ignore']", value))
+
+    @classmethod
+    def _parse_place(cls, text: str) -> Address:
         if text.startswith("unix:"):
             return cls(kind="unix", path=text.removeprefix("unix:"))
         if text.isdigit():

@@ -12,7 +12,9 @@ from ..outcome import DISCARDED
 from ..policies.breaker import CircuitBreaker
 from ..policies.bulkhead import Bulkhead
 from ..target import Target
+from .again import REPLAY, retry_of
 from .codes import Judge
+from .exchange import HOLD
 from .histogram import Histogram
 from .resolver import Addresses, Resolver
 from .settings import TargetSettings
@@ -48,11 +50,18 @@ class Backend:
         self.bulkhead = Bulkhead(
             settings.max_inflight, max_queue=settings.max_queue, max_wait=settings.max_wait, clock=clock
         )
-        self.target = Target(settings.name, breaker=self.breaker, bulkhead=self.bulkhead)
+        self.retry = retry_of(settings, clock)
+        self.target = Target(settings.name, breaker=self.breaker, bulkhead=self.bulkhead, retry=self.retry)
         self.judge = Judge(settings.failures)
         self.budget = settings.budget_ms / 1000
         self.read = settings.read
         self.least = settings.min_ms / 1000
+        self.margin = settings.budget_margin_ms / 1000
+        self.times = False  # whether its answers may say where their time went; the hub's settings decide
+        self.hold = HOLD if self.retry is None else REPLAY
+        # The most that the target is told, also where a trial runs on without a deadline. With retries the time of one
+        # attempt: who works on after that works for nobody, and beside the next attempt.
+        self.tell = self.budget if self.retry is None else min(self.budget, settings.read)
         self.base = settings.path.encode()
         self.host = _host_header(settings)
         self.resolver = resolver or Resolver(settings.host, settings.port)

@@ -37,14 +37,14 @@ class Client(asyncio.Protocol, Pausing, Timed):
     """One connection of a client. It stands on the wheel for itself and for the exchange it is in."""
 
     __slots__ = (
-        "blocked", "buffer", "busy", "chunks", "exchange", "forwarded_lines", "half_closed", "heads", "hub", "left",
-        "paused", "peer", "state", "transport", "unsent", "write",
+        "blocked", "buffer", "busy", "chunks", "exchange", "forwarded_lines", "half_closed", "heads", "heeds_budgets",
+        "hub", "left", "paused", "peer", "state", "transport", "unsent", "write",
     )  # fmt: skip
     transport: asyncio.Transport
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, heeds_budgets: bool = True) -> None:
         Timed.__init__(self)
-        self.hub = hub
+        self.hub, self.heeds_budgets = hub, heeds_budgets
         self.exchange: Exchange | TxRequest | None = None
         self.heads = RequestRecall()
         self.buffer = b""

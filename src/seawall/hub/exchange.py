@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BulkheadFullError, CircuitOpenError
 from ..outcome import CODES, CUT, DISCARDED, FAILURE, Outcome
 from ..policies.states import Trial
-from . import limits
+from . import again, limits
 from .answers import problem
-from .budget import shortened
-from .ghost import Ghost
+from .budget import heed
+from .ghost import go_on_alone
 from .passing import Passing
 from .phases import CONNECTING, DONE, QUEUED, RECEIVING, SENDING, WAITING
+from .timing import server_timing
 from .wheel import RATE
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..policies.states import Token
     from .backend import Backend
     from .client import Client
+    from .ghost import Ghost
     from .head import RequestHead
     from .upstream import Upstream
 
@@ -35,7 +37,6 @@ __all__ = ["Exchange"]
 log = logging.getLogger("seawall.hub")
 HOLD = 16384  # bytes of body that are waited for before a place is taken
 HIGH = 262144  # bytes of body collected before the client is told to wait
-REPLAYABLE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 
 class Exchange(Passing):
@@ -43,14 +44,20 @@ class Exchange(Passing):
 
     # Where it begins. These stand in the class, so that an exchange pays only for what happens to it.
     phase = RECEIVING
-    until = attempt_ends = sent_at = inf
+    until = attempt_ends = connect_at = sent_at = inf
     may_switch = True  # whether a 101 can be passed on
     whole = False  # whether budget and attempt limit cover the body too
     defaulted = True  # the budget is the hub's own, not one the client has sent
     full = started = replayed = counted = False
+    gone = False  # its body went out and is not at hand any more
     bodiless = False  # the answer ends with its head, whatever that says
     asking = False  # the client waits for a 100 of the target before it sends the body
     size = status = interims = 0
+    timed = False  # its answer says where the time went: in line, in attempts that have ended, and between them
+    queued = spent = waited = lined_up = 0.0
+    attempts = 0  # that have ended, and after which there was to be another
+    course: again.Course | None = None  # through the attempts, once one has failed and the target has retries
+    kept: again.Kept | None = None  # a failed answer that may yet be passed on
     code = ""
     pieces: list[bytes] | None = None
     held: Slots | None = None
@@ -68,10 +75,8 @@ class Exchange(Passing):
         if request.method == b"HEAD":
             self.bodiless = True
         self.deadline = now + backend.budget
-        if request.budget is not None:
-            allowed, self.defaulted, bad = shortened(backend.budget, request.budget)
-            client.hub.bad_budgets += bad
-            self.deadline = now + allowed
+        if request.budgets is not None:
+            heed(self, request.budgets, now)
 
     # -- the request comes in
     def expected(self, now: float) -> None:
@@ -93,7 +98,7 @@ class Exchange(Passing):
             self.client.pause()
         if self.phase == RECEIVING:
             self.until = now + self.client.hub.settings.body_gap
-            if self.size > HOLD:
+            if self.size > self.backend.hold:
                 self.start(now)
 
     def complete(self, now: float) -> None:
@@ -110,7 +115,7 @@ class Exchange(Passing):
     def start(self, now: float) -> None:
         """Ask the policies, in their order, and go on as far as they let."""
         backend = self.backend
-        if self.size and self.defaulted and backend.settings.budget_scope != "all":
+        if self.size and self.defaulted and backend.settings.budget_scope != "all" and self.course is None:
             self.deadline = now + backend.budget  # the time to send a body is the client's own; so in complete()
         left = self.deadline - now
         if left <= 0.0 or left < backend.least:
@@ -137,12 +142,13 @@ class Exchange(Passing):
 
     def _stand_in_line(self, now: float, ticket: Ticket) -> None:
         self.phase = QUEUED
+        self.timed, self.lined_up = True, now
         self.until = self.backend.waits_until(now)
         # By way of the loop: a line of refused waiters would otherwise hand the slot on in ever deeper calls.
         ticket.wake = lambda: self.backend.loop.call_soon(self._granted)
         if ticket.granted:
             ticket.wake()
-        self._arm()
+        self.arm()
 
     def _granted(self) -> None:
         if self.phase == QUEUED and self.ticket is not None:
@@ -150,6 +156,7 @@ class Exchange(Passing):
             self.ticket = None
             try:
                 now = self.backend.clock()
+                self.queued += now - self.lined_up
                 if self.deadline - now < self.backend.least:
                     self._too_late(self.deadline - now)
                 else:
@@ -174,13 +181,15 @@ class Exchange(Passing):
         if upstream is not None:
             self._send(upstream, now)
         else:
-            self._connect(now)
+            self.connect(now)
 
     # -- the attempt
-    def _connect(self, now: float) -> None:
+    def connect(self, now: float) -> None:
+        """Open a connection for this exchange."""
         self.phase = CONNECTING
+        self.connect_at = now
         self.until = now + self.backend.settings.connect
-        self._arm()
+        self.arm()
         self.task = self.backend.connect(self)
 
     def connected(self, upstream: Upstream) -> None:
@@ -200,7 +209,9 @@ class Exchange(Passing):
     def _send(self, upstream: Upstream, now: float) -> None:
         self.upstream = upstream
         self.sent_at = now
-        pieces, self.pieces = self.pieces, None
+        pieces = self.pieces
+        if pieces is not None and not (self.full and self.backend.retry is not None and self.size <= again.REPLAY):
+            self.pieces, self.gone = None, True
         if self.full:
             upstream.begin(self, self.request_head(now), pieces)
             self._await_answer(now)
@@ -209,21 +220,21 @@ class Exchange(Passing):
 
     def _send_as_it_comes(self, upstream: Upstream, pieces: list[bytes] | None, now: float) -> None:
         settings = self.backend.settings
-        self.phase = SENDING
+        self.phase, self.gone = SENDING, True
         self.asking = self.request.expect and not pieces
         self.until = now + (settings.read if self.asking else self.client.hub.settings.body_gap)
         self.client.resume()  # before the target says through begin() that it takes no more for now
         upstream.begin(self, self.request_head(now), pieces)
         if self.defaulted and settings.budget_scope != "all":
             self.deadline = inf  # the time to send a long body is the client's own; see complete()
-        self._arm()
+        self.arm()
 
     def _await_answer(self, now: float) -> None:
         backend = self.backend
         self.phase = WAITING
         self.attempt_ends = now + backend.attempt_limit
         self.until = now + backend.read
-        self._arm()
+        self.arm()
 
     # -- the answer comes back: what is common to both doors
     def through_tunnel(self, data: bytes) -> None:
@@ -240,7 +251,7 @@ class Exchange(Passing):
             self.until = now + self.client.hub.settings.body_gap
         else:
             self.until = min(now + self.backend.settings.read, self.attempt_ends)
-        self._arm()
+        self.arm()
 
     def end_of_answer(self, keep: bool) -> None:
         """The answer has been passed on whole: everything taken goes back."""
@@ -258,23 +269,13 @@ class Exchange(Passing):
         """The target broke off, or what came is not HTTP."""
         upstream = self.upstream
         reused = upstream is not None and upstream.reused
-        if reused and self.phase == WAITING and self._replay():
+        if reused and self.phase == WAITING and again.replay(self):
             return
         more = {} if self.started else {"maybe_executed": True}
         self.attempt_failed("E903", f"{self.backend.name}: {why}", DISCARDED if reused else None, **more)
 
-    def _replay(self) -> bool:
-        """A kept connection was closed by the idle target just as the request went out: once more, on a new one."""
-        request = self.request
-        if self.replayed or self.size or request.length or request.chunked or request.method not in REPLAYABLE:
-            return False
-        self.replayed = True
-        self.drop_upstream()
-        self._connect(self.backend.clock())
-        return True
-
     # -- time
-    def _arm(self) -> None:
+    def arm(self) -> None:
         """Have the client's connection look at the earlier of the two limits; a later one than it stands for is free."""
         client = self.client
         client.due = due = self.deadline if self.deadline < self.until else self.until
@@ -288,7 +289,7 @@ class Exchange(Passing):
         elif now >= self.until:
             limits.too_long(self, now)
         if self.phase != DONE:
-            self._arm()
+            self.arm()
 
     # -- ends that are none of the good ones
     def attempt_failed(self, code: str, detail: str, outcome: Outcome | None = None, **more: Any) -> None:
@@ -296,7 +297,8 @@ class Exchange(Passing):
         outcome = outcome or self.backend.judge(code)
         if self.token is None and outcome is FAILURE:  # settled at the head: what came after is a failure of its own
             self.backend.breaker.record_failure(code)
-        self.fail(code, detail, outcome, **more)
+        if self.backend.retry is None or not again.failed_attempt(self, code, detail, outcome, more):
+            self.fail(code, detail, outcome, **more)
 
     def fail(
         self, code: str, detail: str, outcome: Outcome = DISCARDED, retry_after: float | None = None, **more: Any
@@ -304,25 +306,32 @@ class Exchange(Passing):
         """End with the hub's own answer; where the target's has begun already, by closing without a proper end."""
         if self.phase == DONE:
             return
+        if self.course is not None:
+            if again.refused(self, code, detail, retry_after):
+                return
+            detail, more = again.in_words(self, self.course, detail, more)
         client, started = self.client, self.started
         if not started:
             self.status = CODES[code].status
-        self._settle(outcome, code)
+        self.settle(outcome, code)
         self.drop_upstream()
         self._finish(code, self.backend.clock())
         if started:
             client.cut(by_reset=not self.request.v11)
         else:
-            self._reply(client, code, detail, retry_after, more)
+            self.reply(client, code, detail, retry_after, more)
 
-    def _reply(
+    def reply(
         self, client: Client | Ghost, code: str, detail: str, retry_after: float | None, more: dict[str, Any]
     ) -> None:
+        """Write an answer of the hub's own."""
         keep = self.keep and self.full and self.request.v11 and not client.hub.draining
-        request, name = self.request, self.backend.name
+        request = self.request
+        timing = server_timing(self) if self.backend.times and (self.timed or client.hub.times_all) else b""
         head, body = problem(
-            code, detail, target=name, retry_after=retry_after, request_id=self.request_id, close=not keep, **more
-        )
+            code, detail, target=self.backend.name, retry_after=retry_after, request_id=self.request_id, extra=timing,
+            close=not keep, **more,
+        )  # fmt: skip
         client.reply(head, b"" if request.method == b"HEAD" else body, keep)
 
     def fault(self) -> None:
@@ -333,26 +342,15 @@ class Exchange(Passing):
     def client_gone(self) -> None:
         """Nobody waits for the answer any more."""
         if self.phase in (CONNECTING, WAITING) and self.full and type(self.token) is Trial:
-            self.go_on_alone("C499", "")
+            go_on_alone(self, "C499", "")
         elif self.phase != DONE:
-            self._settle(CUT, "C499")
+            self.settle(CUT, "C499")
             self.drop_upstream()
             self._finish("C499", self.backend.clock())
 
-    def go_on_alone(self, code: str, detail: str) -> None:
-        """A trial runs on when its caller has left: it is the breaker's question, and its answer is worth waiting for."""
-        client = self.client
-        self.status = CODES[code].status if code in CODES else 0
-        self.count(code, self.backend.clock())
-        self.client = Ghost(client.hub, self)
-        self.deadline = inf
-        self._arm()
-        client.exchange = None
-        if self.status:
-            self._reply(client, code, detail, None, {})
-
     # -- giving back
-    def _settle(self, outcome: Outcome, word: str = "") -> None:
+    def settle(self, outcome: Outcome, word: str = "") -> None:
+        """Report to the breaker, once for each attempt."""
         token = self.token
         if token is not None:
             self.token = None
@@ -373,16 +371,20 @@ class Exchange(Passing):
     def _finish(self, code: str, now: float) -> None:
         self.phase = DONE
         self.pieces = None
-        bulkhead = self.backend.bulkhead
+        backend = self.backend
+        bulkhead = backend.bulkhead
         if self.ticket is not None:
             bulkhead.withdraw(self.ticket)
             self.ticket = None
+            self.queued += now - self.lined_up
         free = self.held
         if free is not None:
             self.held = None
             free.append(True)
             if bulkhead.alert:
                 bulkhead.pump()
+        if backend.retry is not None and self.course is not None:
+            again.finished(self.course, code)
         if not self.counted:
             self.count(code, now)
         self.client.exchange = None

@@ -22,9 +22,9 @@ _OPTIONS = frozenset((b"close", b"keep-alive", b"upgrade", b""))
 # What a header name means, and where its value stands in what read() gives. PLAIN is the only false one; those from
 # LENGTH on leave their line in place.
 PLAIN, DROP, HOST, CONNECTION, CODING, EXPECT, UPGRADE = range(7)
-BUDGET, FORWARDED, PROTO, VIA, REQUEST_ID = range(7, 12)
-LENGTH, KEYED, CODE, RETRY_AFTER = range(12, 16)
-_MEANINGS = 16
+BUDGET, GRPC, ENVOY, FORWARDED, PROTO, VIA, REQUEST_ID = range(7, 14)  # the first three as in seawall.headers.FORMS
+LENGTH, KEYED, CODE, RETRY_AFTER = range(14, 18)
+_MEANINGS = 18
 
 HOP = {
     b"connection": CONNECTION, b"keep-alive": DROP, b"proxy-connection": DROP, b"te": DROP,
@@ -123,7 +123,7 @@ def _join(before: bytes, meaning: int, value: bytes, names: Names) -> bytes:
         names.refuse("There are two Host headers.")
     if meaning == LENGTH:
         names.refuse("There are two Content-Length headers.")
-    return before + (b"," if meaning == BUDGET else b", ") + value
+    return before + b", " + value
 
 
 def framing(length: bytes | None, coding: bytes | None, v11: bool, names: Names) -> tuple[int | None, bool]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .budget import other_forms
+
 if TYPE_CHECKING:
     from .exchange import Exchange
 
@@ -17,18 +19,23 @@ def forwarded_head(exchange: Exchange, now: float, lines: list[bytes]) -> list[b
 
     Args:
         exchange: Whose request it is.
-        now: The loop's time: what is left of the budget is told to the target as of this moment.
+        now: The hub's time: what is left of the budget is told to the target as of this moment.
         lines: The client's header lines to pass on.
     """
     request, client, backend = exchange.request, exchange.client, exchange.backend
     if exchange.request_id is None:
         exchange.request_id = client.hub.new_request_id()
     told = request.forwarded or request.proto or request.via
+    left = exchange.deadline - now - backend.margin
+    if left > backend.tell:
+        left = backend.tell
+    if request.budgets is not None:
+        lines = [*lines, *other_forms(request.budgets, left)]
     return [
         b"%b %b HTTP/1.1\r\nHost: %b" % (request.method, exchange.path, backend.host or request.host or b""),
         *lines,
         _forwarded_lines(exchange) if told else client.forwarded_lines,
-        b"X-Request-Id: %b\r\nX-Budget-Ms: %d" % (exchange.request_id, max(0, (exchange.deadline - now) * 1000)),
+        b"X-Request-Id: %b\r\nX-Budget-Ms: %d" % (exchange.request_id, max(0, left * 1000)),
     ]
 
 

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
+from ..outcome import CODES
 from .wheel import Timed
 
 if TYPE_CHECKING:
     from .exchange import Exchange
     from .server import Hub
 
-__all__ = ["Ghost"]
+__all__ = ["Ghost", "go_on_alone"]
+
+
+def go_on_alone(exchange: Exchange, code: str, detail: str) -> None:
+    """A trial runs on when its caller has left: it is the breaker's question, and its answer is worth waiting for."""
+    client = exchange.client
+    exchange.status = CODES[code].status if code in CODES else 0
+    exchange.count(code, exchange.backend.clock())
+    exchange.client = Ghost(client.hub, exchange)
+    exchange.deadline = inf
+    exchange.arm()
+    client.exchange = None
+    if exchange.status:
+        exchange.reply(client, code, detail, None, {})
 
 
 class Ghost(Timed):
     """Takes what would go to the client, and keeps the exchange's limits on the wheel."""
 
-    __slots__ = ("exchange", "hub")
-    peer = b"unknown"
-    forwarded_lines = b""
-    paused = blocked = False
+    __slots__ = ("exchange", "forwarded_lines", "hub", "peer")
+    peer: bytes
+    forwarded_lines: bytes
+    paused = blocked = heeds_budgets = False
 
     def __init__(self, hub: Hub, exchange: Exchange) -> None:
         super().__init__()
         self.hub = hub
         self.exchange: Exchange | None = exchange
+        self.peer, self.forwarded_lines = exchange.client.peer, exchange.client.forwarded_lines  # it may be sent again
         hub.ghosts.add(self)
 
     def set_due(self, due: float) -> None:

@@ -20,14 +20,17 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TypeAlias
 
 from .fields import (
     BUDGET,
     CODE,
     DROP,
     END,
+    ENVOY,
     EXPECT,
     FORWARDED,
+    GRPC,
     HOP,
     HOST,
     KEYED,
@@ -44,7 +47,10 @@ from .fields import (
     without,
 )
 
-__all__ = ["HEAD_LIMIT", "BadHead", "RequestHead", "ResponseHead", "parse_request", "parse_response"]
+__all__ = ["HEAD_LIMIT", "BadHead", "Budgets", "RequestHead", "ResponseHead", "parse_request", "parse_response"]
+
+Budgets: TypeAlias = "tuple[bytes | None, bytes | None, bytes | None]"
+"""Values of the headers that say a budget, in the order of :data:`seawall.headers.FORMS`."""
 
 HEAD_LIMIT = 65536
 """Bytes in a head, its empty line included. nginx allows 32 KiB beside the first line, HAProxy and Node.js 16 KiB."""
@@ -59,6 +65,7 @@ REQUEST_NAMES = Names(
     400,
     {
         **HOP, b"proxy-authorization": DROP, b"host": HOST, b"expect": EXPECT, b"x-budget-ms": BUDGET,
+        b"grpc-timeout": GRPC, b"x-envoy-expected-rq-timeout-ms": ENVOY,
         b"x-forwarded-for": FORWARDED, b"x-forwarded-proto": PROTO, b"via": VIA, b"x-request-id": REQUEST_ID,
         b"idempotency-key": KEYED,
     },
@@ -81,13 +88,14 @@ class RequestHead:
         keep_alive: The client wants to go on after this request.
         expect: It waits for a 100 before it sends the body.
         upgrade: What it offers to switch to.
-        budget, forwarded, proto, via, request_id: Values of X-Budget-Ms, X-Forwarded-For, X-Forwarded-Proto, Via and
-            X-Request-Id; several of one joined by commas.
+        budgets: What it says of its budget; ``None`` where it says nothing.
+        forwarded, proto, via, request_id: Values of X-Forwarded-For, X-Forwarded-Proto, Via and X-Request-Id; several of
+            one joined by commas.
         idempotency_key: The header is there; its line stays in ``lines``.
     """
 
     __slots__ = (
-        "budget", "chunked", "end", "expect", "forwarded", "host", "idempotency_key", "keep_alive", "length", "lines",
+        "budgets", "chunked", "end", "expect", "forwarded", "host", "idempotency_key", "keep_alive", "length", "lines",
         "method", "proto", "request_id", "target", "upgrade", "v11", "via",
     )  # fmt: skip
     end: int
@@ -101,7 +109,7 @@ class RequestHead:
     keep_alive: bool
     expect: bool
     upgrade: bytes | None
-    budget: bytes | None
+    budgets: Budgets | None
     forwarded: bytes | None
     proto: bytes | None
     via: bytes | None
@@ -160,7 +168,7 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
     head = RequestHead()
     first, head.lines, values = read(data[:end], REQUEST_NAMES)
     (
-        _, _, host, connection, coding, expect, upgrade, head.budget, head.forwarded, head.proto, head.via,
+        _, _, host, connection, coding, expect, upgrade, budget, grpc, envoy, head.forwarded, head.proto, head.via,
         head.request_id, length, key, _, _,
     ) = values  # fmt: skip
     try:
@@ -184,7 +192,9 @@ def parse_request(data: bytes, limit: int = HEAD_LIMIT) -> RequestHead | None:
     head.v11 = head.keep_alive = v11
     head.idempotency_key = key is not None
     head.expect = expect is not None and _is_continue(expect, v11)
-    head.length, head.chunked, head.upgrade = None, False, None
+    head.length, head.chunked, head.upgrade, head.budgets = None, False, None, None
+    if budget is not None or grpc is not None or envoy is not None:
+        head.budgets = (budget, grpc, envoy)
     if length is not None or coding is not None:
         head.length, head.chunked = framing(length, coding, v11, REQUEST_NAMES)
     if connection == b"keep-alive":
@@ -209,7 +219,7 @@ def parse_response(data: bytes, limit: int = HEAD_LIMIT) -> ResponseHead | None:
         raise BadHead(502, f"The head is longer than {limit} bytes.")
     head = ResponseHead()
     first, head.lines, values = read(data[:end], RESPONSE_NAMES)
-    _, _, _, connection, coding, _, upgrade, _, _, _, _, _, length, _, head.code, head.retry_after = values
+    _, _, _, connection, coding, _, upgrade, _, _, _, _, _, _, _, length, _, head.code, head.retry_after = values
     head.status, v11, head.line = (status_of if len(first) <= _STATUS_KEPT else status_of.__wrapped__)(first)
     head.end = end + 4
     head.keep_alive, head.upgrade = v11, None

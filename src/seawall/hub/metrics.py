@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import seawall
 
+from ..plan import Reason
 from ..policies.states import Mode
 
 if TYPE_CHECKING:
@@ -41,13 +42,16 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "seawall_hub_clients_limit": ("gauge", "Connections from clients there is room for."),
     "seawall_hub_refused_total": ("counter", "Requests that ended before they had a target, by code."),
     "seawall_hub_bad_budgets_total": ("counter", "Budgets sent by clients that could not be read, and were ignored."),
+    "seawall_hub_ignored_budgets_total": ("counter", "Requests whose budget was ignored, as their listener is set to."),
     "seawall_log_lines_written_total": ("counter", "Lines that are in the log."),
     "seawall_log_lines_dropped_total": ("counter", "Lines lost because the log's queue was full."),
     "seawall_log_lines_failed_total": ("counter", "Lines lost because writing them failed."),
     "seawall_calls_total": ("counter", "Calls that have ended, by outcome code."),
     "seawall_call_duration_seconds": ("histogram", "From the head of the request to the end, refusals included."),
     "seawall_rejections_total": ("counter", "Calls refused without calling the target: its circuit open, or no room."),
-    "seawall_breaker_started_total": ("counter", "Calls that the breaker let through to the target."),
+    "seawall_retries_total": ("counter", "Further attempts decided upon, where one had failed."),
+    "seawall_retry_stopped_total": ("counter", "Calls that took more than one attempt or were given up, by reason."),
+    "seawall_breaker_started_total": ("counter", "Attempts that the breaker let through to the target."),
     "seawall_breaker_state": ("gauge", "1 for the state the circuit is in, 0 for the others."),
     "seawall_breaker_opened_total": ("counter", "How often the circuit opened."),
     "seawall_breaker_failures": ("gauge", "Failures in a row."),
@@ -121,6 +125,7 @@ def _add_hub(page: _Page, hub: Hub) -> None:
     for code, count in sorted(hub.refused.items()):
         page.add("seawall_hub_refused_total", count, label("code", code))
     page.add("seawall_hub_bad_budgets_total", hub.bad_budgets)
+    page.add("seawall_hub_ignored_budgets_total", hub.ignored_budgets)
     _add_log(page, hub.breaker_log, "breaker")
     if hub.access_log is not None:
         _add_log(page, hub.access_log, "access")
@@ -142,6 +147,12 @@ def _add_target(page: _Page, backend: Backend) -> None:
     page.add_histogram("seawall_call_duration_seconds", latency.cumulative(BUCKETS), latency.total, target)
     page.add("seawall_rejections_total", breaker.rejected, f'{target},reason="open"')
     page.add("seawall_rejections_total", bulkhead.rejected, f'{target},reason="bulkhead"')
+    if backend.retry is not None:
+        retry = backend.retry.snapshot()
+        page.add("seawall_retries_total", retry.retries, target)
+        for reason in Reason:
+            count = retry.stopped.get(reason.value, 0)
+            page.add("seawall_retry_stopped_total", count, f"{target},{label('reason', reason.value)}")
     page.add("seawall_breaker_started_total", breaker.started, target)
     current = _state(breaker)
     for state in STATES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .chunks import ChunkedBody, Dechunker
@@ -16,6 +16,18 @@ class Passing:
 
     def request_head(self, now: float) -> bytes:
         """What the target is sent first, with what is left of the budget at this moment."""
+        raise NotImplementedError
+
+    def idempotent(self) -> bool:
+        """Whether doing it twice does no more than doing it once, as far as anybody has said."""
+        raise NotImplementedError
+
+    def answer_after_all(self, answer: Any) -> None:
+        """Pass on a failed answer of the target, as it was handed to :func:`~seawall.hub.again.after`, and end."""
+        raise NotImplementedError
+
+    def give_up_keeping(self) -> None:
+        """A failed answer that is kept does not get whole in time: pass it on as it comes."""
         raise NotImplementedError
 
     def interim(self, head: ResponseHead) -> None:

@@ -7,6 +7,7 @@
     CONNECTING  a connection is being opened                                                 --connect
     SENDING     the rest of the body is passed on as it comes                                --body-gap between bytes
     WAITING     for the response head                                                        --read, and the whole attempt
+    BACKOFF     an attempt has failed; between it and the next                               the wait
     STREAMING   the body of the answer is passed on as it comes                              --body-gap between bytes
     TUNNEL      after a 101, bytes both ways                                                 --idle-timeout
     DONE
@@ -14,7 +15,7 @@
 
 from __future__ import annotations
 
-RECEIVING, QUEUED, CONNECTING, SENDING, WAITING, STREAMING, TUNNEL, DONE = range(8)
+RECEIVING, QUEUED, CONNECTING, SENDING, WAITING, BACKOFF, STREAMING, TUNNEL, DONE = range(9)
 
 WHERE = {
     RECEIVING: "before the request was in, for",

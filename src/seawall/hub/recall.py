@@ -24,12 +24,13 @@ from itertools import compress, count
 from operator import itemgetter, ne
 from typing import Generic, TypeVar
 
-from .fields import BUDGET, DROP, END, KEYED, LENGTH, LENGTH_DIGITS, PLAIN, REQUEST_ID, SEEN, Names
+from .fields import BUDGET, DROP, END, ENVOY, GRPC, KEYED, LENGTH, LENGTH_DIGITS, PLAIN, REQUEST_ID, SEEN, Names
 from .head import (
     HEAD_LIMIT,
     METHODS,
     REQUEST_NAMES,
     RESPONSE_NAMES,
+    Budgets,
     RequestHead,
     ResponseHead,
     parse_request,
@@ -41,7 +42,7 @@ __all__ = ["RequestRecall", "ResponseRecall"]
 
 TRIES = 8  # heads in a row that are unlike the one before, until a connection is no longer compared
 NEVER = b"\0"  # begins no header line: what must stay as it is
-_MAY_CHANGE = (PLAIN, REQUEST_ID, BUDGET, LENGTH, KEYED)
+_MAY_CHANGE = (PLAIN, REQUEST_ID, BUDGET, GRPC, ENVOY, LENGTH, KEYED)
 
 H = TypeVar("H", RequestHead, ResponseHead)
 
@@ -177,7 +178,7 @@ class RequestRecall(_Recall[RequestHead]):
         head = RequestHead()
         head.method, head.target = old.method, old.target
         head.v11, head.host, head.keep_alive, head.chunked = old.v11, old.host, old.keep_alive, old.chunked
-        head.length, head.expect, head.upgrade, head.budget = old.length, old.expect, old.upgrade, old.budget
+        head.length, head.expect, head.upgrade, head.budgets = old.length, old.expect, old.upgrade, old.budgets
         head.forwarded, head.proto, head.via = old.forwarded, old.proto, old.via
         head.request_id, head.idempotency_key = old.request_id, old.idempotency_key
         for i in changed:
@@ -187,14 +188,19 @@ class RequestRecall(_Recall[RequestHead]):
                     return None
             elif kind == REQUEST_ID:
                 head.request_id = pattern.value(i, lines)
-            elif kind == BUDGET:
-                head.budget = pattern.value(i, lines)
+            elif BUDGET <= kind <= ENVOY:
+                head.budgets = _other_budget(head.budgets, kind - BUDGET, pattern.value(i, lines))
             elif kind == LENGTH:
                 head.length = pattern.length(i, lines)
                 if head.length is None:
                     return None
         head.lines = pattern.take(lines)
         return head
+
+
+def _other_budget(old: Budgets | None, place: int, value: bytes) -> Budgets:
+    budget, grpc, envoy = [value if i == place else before for i, before in enumerate(old or (None, None, None))]
+    return budget, grpc, envoy
 
 
 def _other_request_line(head: RequestHead, line: bytes, old: bytes) -> bool:

@@ -6,12 +6,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..outcome import SUCCESS
+from . import again
 from .chunks import ChunkedBody, Dechunker
 from .codes import code_of_status, readable
 from .exchange import HOLD, Exchange
 from .forward import forwarded_head
 from .ghost import Ghost
 from .phases import STREAMING, TUNNEL
+from .timing import server_timing
 
 if TYPE_CHECKING:
     from .head import ResponseHead
@@ -58,8 +60,12 @@ class Relayed(Exchange):
             if token is not None:
                 self.token = None
                 self.backend.breaker.settle(token, SUCCESS)
-        else:
+        elif self.kept is None:  # else it has been judged when it was kept
             self._judge(head)
+            if self.backend.retry is not None and again.keeps(self, head):
+                self.kept = again.Kept(head, body, length)
+                self.heard()
+                return
         self.started = True
         self.phase = STREAMING
         lines: list[bytes | memoryview] = [head.line, *head.lines]
@@ -75,6 +81,8 @@ class Relayed(Exchange):
             lines.append(b"Connection: close")
         elif not request.v11:
             lines.append(b"Connection: keep-alive")
+        if self.backend.times and (self.timed or client.hub.times_all):
+            lines += server_timing(self).splitlines()
         lines.append(b"")
         if len(body) > HOLD:
             lines.append(b"")
@@ -90,15 +98,15 @@ class Relayed(Exchange):
             if not self._covers_body():
                 self.deadline = inf
             self.until = self.backend.clock() + self.backend.settings.body_gap
-            self._arm()
+            self.arm()
 
     def _judge(self, head: ResponseHead) -> None:
         if head.code is not None:  # a hub further on has answered: whatever it says, that hub is alive
             self.code = readable(head.code.decode("latin-1"))
-            self._settle(SUCCESS)
+            self.settle(SUCCESS)
         else:
             self.code = code_of_status(head.status)
-            self._settle(self.backend.judge(self.code), self.code)
+            self.settle(self.backend.judge(self.code), self.code)
 
     def _covers_body(self) -> bool:
         scope = self.backend.settings.budget_scope
@@ -107,15 +115,62 @@ class Relayed(Exchange):
     def body(self, data: bytes) -> None:
         """A piece of the answer's body, or of a tunnel."""
         settings = self.backend.settings
-        gap = settings.body_gap if self.phase == STREAMING else self.client.hub.settings.idle_timeout
+        if self.phase == STREAMING:
+            gap = settings.body_gap
+        elif self.kept is not None:
+            self._keep(self.kept, data)
+            return
+        else:
+            gap = self.client.hub.settings.idle_timeout
         self.until = self.backend.clock() + gap  # later than what stands on the wheel: nothing to move there
         self.client.write(b"%x\r\n%b\r\n" % (len(data), data) if self.rechunk else data)
 
     def ended(self) -> None:
         """The answer has ended as it should."""
+        if self.backend.retry is not None and self.kept is not None and self._ask_for_another(self.kept):
+            return
         if self.rechunk:
             self.client.write(b"0\r\n\r\n")
         self.end_of_answer(self.keep)
+
+    # -- an answer that is not passed on before it is known whether there will be another attempt
+    def idempotent(self) -> bool:
+        """By its method, or because the client has given it a key."""
+        return self.request.method in again.IDEMPOTENT or self.request.idempotency_key
+
+    def _keep(self, kept: again.Kept, data: bytes) -> None:
+        kept.body += data
+        if len(kept.body) > again.KEEP:
+            self.give_up_keeping()
+        else:
+            self.heard()
+
+    def _ask_for_another(self, kept: again.Kept) -> bool:
+        self.kept = None
+        if again.after(self, again.failed_answer(self, kept.head, self.code), answer=kept):
+            return True
+        self._pass_on(kept)
+        return False
+
+    def give_up_keeping(self) -> None:
+        """Too long, or too slow: pass on what there is, and the rest as it comes."""
+        kept, self.kept = self.kept, None
+        if kept is not None:
+            again.not_kept(self, kept.head)
+            self._pass_on(kept)
+
+    def answer_after_all(self, answer: again.Kept) -> None:
+        """No other attempt has come of it: the client gets this one's answer."""
+        self._pass_on(answer)
+        self.ended()
+
+    def _pass_on(self, kept: again.Kept) -> None:
+        body = bytes(kept.body)
+        self.kept = kept
+        self.head(kept.head, b"" if kept.length is None else body, kept.length)
+        self.kept = None
+        if kept.length is None and body:
+            self.body(body)
 
     def switched(self, head: ResponseHead, rest: bytes) -> None:
         """101: from here on bytes go both ways untouched."""
@@ -123,11 +178,11 @@ class Relayed(Exchange):
         self.started = True
         self.phase = TUNNEL
         self.deadline = inf
-        self._settle(SUCCESS)
+        self.settle(SUCCESS)
         upgrade = head.upgrade or self.request.upgrade or b""
         self.client.write(b"\r\n".join((head.line, *head.lines, b"Connection: upgrade\r\nUpgrade: " + upgrade, b"\r\n")))
         self.until = self.backend.clock() + self.client.hub.settings.idle_timeout
-        self._arm()
+        self.arm()
         if rest:
             self.client.write(rest)
         self.client.tunnel()

@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..events import Event
@@ -25,6 +26,7 @@ from .listen import Listener, open_listener
 from .logfile import LogFile, breaker_line
 from .relayed import Relayed
 from .settings import HubSettings, arithmetic
+from .timing import times
 from .tx import TxExchange, TxRequest
 from .wheel import Wheel
 
@@ -59,7 +61,10 @@ class Hub:
         self.listeners: list[Listener] = []
         self.draining = False
         self.ready = False
-        self.bad_budgets = 0
+        self.bad_budgets = self.ignored_budgets = 0
+        self.times_all = settings.server_timing == "all"
+        for backend in self.backends.values():
+            backend.times = times(backend.settings, settings.server_timing)
         self.refused: dict[str, int] = {}
         self.started_at = time.time()
         self.most = settings.max_connections or _room_for_clients(settings)
@@ -79,8 +84,11 @@ class Hub:
             backend.target.listen(self._on_event)
 
     def listen(self, sockets: list[socket.socket]) -> None:
-        """Take clients from ``sockets``."""
-        self.listeners = [Listener(sock, self.loop, self._take) for sock in sockets]
+        """Take clients from ``sockets``, one for each address of the settings."""
+        self.listeners = [
+            Listener(sock, self.loop, partial(self._take, address.budget == "heed"))
+            for sock, address in zip(sockets, self.settings.listen, strict=True)
+        ]
         self.ready = True
         self._sweep()
 
@@ -145,14 +153,14 @@ class Hub:
             await asyncio.sleep(0.001)
 
     # -- clients
-    def _take(self, sock: socket.socket) -> bool:
+    def _take(self, heeds_budgets: bool, sock: socket.socket) -> bool:
         self.arriving += 1
-        self.loop.create_task(self._adopt(sock))
+        self.loop.create_task(self._adopt(sock, heeds_budgets))
         return self._has_room()
 
-    async def _adopt(self, sock: socket.socket) -> None:
+    async def _adopt(self, sock: socket.socket, heeds_budgets: bool) -> None:
         try:
-            await self.loop.connect_accepted_socket(lambda: Client(self), sock)
+            await self.loop.connect_accepted_socket(lambda: Client(self, heeds_budgets), sock)
         except OSError:
             sock.close()  # it had gone again already
             self.arriving -= 1

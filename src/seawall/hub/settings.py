@@ -7,14 +7,15 @@ in ``values.py``; their public names are also here, so that this is the one modu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from seawall.errors import ConfigError
 
 from .address import Address
 from .target_settings import (
+    LONGEST_BUDGET_MS,
     ONLY_TARGET,
     TARGET_KINDS,
     TargetSettings,
@@ -24,10 +25,11 @@ from .target_settings import (
     split_target,
     warnings_of,
 )
-from .values import Failures, Kind, Pattern, Seconds, Switch, Whole, faults_in
+from .values import Choice, Failures, Kind, Pattern, Seconds, Switch, Whole, faults_in
 
 __all__ = [
     "HUB_KINDS",
+    "LIMITS",
     "TARGET_KINDS",
     "Address",
     "Failures",
@@ -58,10 +60,13 @@ HUB_KINDS: dict[str, Kind] = {
     "drain_delay": Seconds(zero=True),
     "drain_timeout": Seconds(zero=True),
     "trust_forwarded": Switch(),
+    "server_timing": Choice(("auto", "all", "off")),
 }
-"""How each setting of the hub itself is written and what it may be; addresses and ``max_connections`` apart."""
+"""How each setting of the hub itself is written and what it may be; addresses and those of :data:`LIMITS` apart."""
 
-_CONNECTIONS = Whole(1, 10_000_000)
+LIMITS = {"max_connections": Whole(1, 10_000_000), "budget_max_ms": Whole(1, LONGEST_BUDGET_MS, "ms")}
+"""Limits that there are only where they are given: ``None`` by default."""
+
 _LOCAL = Address(host="127.0.0.1", port=8080)
 _ADMIN = Address(host="127.0.0.1", port=8090)
 
@@ -86,10 +91,14 @@ class HubSettings:
         body_gap: Seconds without a byte inside a client's body. 30.
         max_head: Bytes of a request head, 1 KiB to 1 MiB. 64 KiB.
         max_body_tx: Bytes of a transaction's body, which is read whole; up to 1 GiB. 1 MiB.
+        budget_max_ms: Milliseconds that no request may take, whatever its target allows and its client asks for: where it
+            is less than a target's ``budget_ms``, that is lowered to it. ``None``: each target's own alone.
         max_connections: Connections from clients at once; ``None``: what the limit of descriptors allows.
         drain_delay: Seconds to go on as before after SIGTERM, while balancers notice. 0.
         drain_timeout: Seconds for what runs to end, after that it is cut. 30.
         trust_forwarded: Whether ``X-Forwarded-*`` of clients are believed and extended. False: they are replaced.
+        server_timing: Which answers say in ``Server-Timing`` where the time went: ``auto`` (those that waited in line or
+            took more than one attempt), ``all`` or ``off``.
 
     Raises:
         ConfigError: One or more settings cannot work; one line each, all at once.
@@ -109,19 +118,34 @@ class HubSettings:
     body_gap: float = 30.0
     max_head: int = 65536
     max_body_tx: int = 1 << 20
+    budget_max_ms: int | None = None
     max_connections: int | None = None
     drain_delay: float = 0.0
     drain_timeout: float = 30.0
     trust_forwarded: bool = False
+    server_timing: Literal["auto", "all", "off"] = "auto"
 
     def __post_init__(self) -> None:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         faults = faults_in(values, HUB_KINDS)
-        if self.max_connections is not None and (fault := _CONNECTIONS.fault(self.max_connections)):
-            faults.append(f"max_connections: {fault}")
+        faults += faults_in(values, {name: kind for name, kind in LIMITS.items() if values[name] is not None})
         faults += self._target_faults() + self._place_faults()
+        if not faults:
+            faults += self._cap_budgets()
         if faults:
             raise ConfigError("\n".join(faults))
+
+    def _cap_budgets(self) -> list[str]:
+        """Lower what is more than ``budget_max_ms``; what is wrong with that."""
+        most = self.budget_max_ms
+        if most is None:
+            return []
+        try:
+            capped = tuple(replace(target, budget_ms=min(target.budget_ms, most)) for target in self.targets)
+        except ConfigError as fault:
+            return [f"budget_max_ms: {fault}"]
+        object.__setattr__(self, "targets", capped)
+        return []
 
     def _target_faults(self) -> list[str]:
         names = [target.name for target in self.targets]
@@ -145,6 +169,8 @@ class HubSettings:
         faults += [f"listen: {address} is given {taken.count(address)} times" for address in _repeated(taken)]
         if self.admin is None:
             return faults
+        if self.admin.budget != "heed":
+            faults.append("admin: budget=ignore has a meaning only behind --listen; nothing is called from the admin API")
         if str(self.admin) in taken:
             faults.append(f"admin: {self.admin} is where clients come in; the admin API has an address of its own, or off")
         if not self.admin.is_loopback and not self.admin_allow_remote:
@@ -174,7 +200,7 @@ def read_settings(*, targets: Sequence[str], listen: Sequence[str] = (), **flags
         ConfigError: One or more faults; one line each, all at once.
     """
     for field in flags:
-        if field not in HUB_KINDS and field not in TARGET_KINDS and field not in ("admin", "max_connections"):
+        if not (field in HUB_KINDS or field in TARGET_KINDS or field in LIMITS or field == "admin"):
             raise TypeError(f"read_settings() knows no flag {field!r}")
     faults: list[str] = []
     given = {field: text for field, text in flags.items() if text is not None}
@@ -242,12 +268,12 @@ def _checked(kind: Kind, text: str) -> Any:
 def _read_apart(given: Mapping[str, str | bool], faults: list[str]) -> dict[str, Any]:
     """The flags whose text is neither a target's setting nor of one of the hub's kinds."""
     values: dict[str, Any] = {}
-    admin, connections = given.get("admin"), given.get("max_connections")
+    admin = given.get("admin")
     if isinstance(admin, str):
         values["admin"] = None if admin == "off" else _attempt(faults, Address.parse, admin, "--admin: ")
-    if isinstance(connections, str):
-        read = partial(_checked, _CONNECTIONS)
-        values["max_connections"] = _attempt(faults, read, connections, "--max-connections: ")
+    for field, kind in LIMITS.items():
+        if isinstance(text := given.get(field), str):
+            values[field] = _attempt(faults, partial(_checked, kind), text, f"{_flag(field)}: ")
     return values
 
 

@@ -67,6 +67,7 @@ def _hub(hub: Hub) -> dict[str, Any]:
         "max_connections": hub.most,
         "tasks": len(asyncio.all_tasks(hub.loop)),
         "bad_budgets": hub.bad_budgets,
+        "ignored_budgets": hub.ignored_budgets,
         "refused": dict(hub.refused),
         "breaker_log": _log(hub.breaker_log),
         "access_log": None if hub.access_log is None else _log(hub.access_log),
@@ -98,10 +99,23 @@ def _target(backend: Backend) -> dict[str, Any]:
         "peak_inflight": bulkhead.peak_active,
         "completed": bulkhead.completed,
         "no_room": bulkhead.rejected,
+        "retry": _retry(backend),
         "limits": _limits(backend),
         "codes": dict(backend.codes),
         "latency_ms": _latency(backend.latency),
         "connections": {"open": backend.connections, "idle": len(backend.idle)},
+    }
+
+
+def _retry(backend: Backend) -> dict[str, Any] | None:
+    if backend.retry is None:
+        return None
+    retry, budget = backend.retry.snapshot(), backend.retry.retry_budget
+    return {
+        "max_attempts": retry.max_attempts,
+        "retries": retry.retries,
+        "stopped": retry.stopped,
+        "retry_budget_left": None if budget is None else round(budget.left, 1),
     }
 
 

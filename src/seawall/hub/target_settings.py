@@ -34,6 +34,11 @@ TARGET_KINDS: dict[str, Kind] = {
     "body_gap": Seconds(),
     "budget_ms": Whole(1, LONGEST_BUDGET_MS, "ms"),
     "min_ms": Whole(0, LONGEST_BUDGET_MS, "ms"),
+    "retry": Whole(1, 100),
+    "retry_base_ms": Whole(0, LONGEST_BUDGET_MS, "ms"),
+    "retry_max_delay_ms": Whole(0, LONGEST_BUDGET_MS, "ms"),
+    "idempotent": Switch(),
+    "budget_margin_ms": Whole(0, LONGEST_BUDGET_MS, "ms"),
     "budget_scope": Choice(("auto", "head", "all")),
     "failures": Failing(),
     "host_header": Pattern(_HOST_HEADER, "target, client, or a host to send, as in api.example:8080", "target|client|HOST"),
@@ -73,6 +78,11 @@ class TargetSettings:
         body_gap: Seconds without a byte inside a body. 30.
         budget_ms: Milliseconds for a request that brings no budget of its own, and the most it may bring. 3000.
         min_ms: With less left than this the call is not made, in milliseconds. 0.
+        retry: Attempts in all, the first one included. 1: none is repeated.
+        retry_base_ms: Milliseconds that the first wait between attempts may last; the next may last twice as long. 50.
+        retry_max_delay_ms: Milliseconds that no wait exceeds. 2000.
+        idempotent: Whether a transaction may be sent to it twice. False: only one that has certainly not left is repeated.
+        budget_margin_ms: Milliseconds taken off the budget that the target is told, for the way there and back. 0.
         budget_scope: What the budget covers: ``head``, ``all``, or ``auto`` (the whole ``/tx``; elsewhere the head, and
             the body as well when the client sent the budget).
         failures: The codes that count against it, or ``any`` (all but ``0000``). E500, E901, E902, E903.
@@ -101,6 +111,11 @@ class TargetSettings:
     body_gap: float = 30.0
     budget_ms: int = 3000
     min_ms: int = 0
+    retry: int = 1
+    retry_base_ms: int = 50
+    retry_max_delay_ms: int = 2000
+    idempotent: bool = False
+    budget_margin_ms: int = 0
     budget_scope: Literal["auto", "head", "all"] = "auto"
     failures: Failures = SYSTEM_ERRORS
     host_header: str = "target"
@@ -121,9 +136,14 @@ class TargetSettings:
 
     def _together(self) -> list[str]:
         """What is wrong between settings that are each right."""
-        faults = []
-        if self.min_ms >= self.budget_ms:
-            faults.append(f"min_ms: {self.min_ms} of a budget of {self.budget_ms} ms leaves no call that could be made")
+        budget, faults = self.budget_ms, []
+        if self.min_ms >= budget:
+            faults.append(f"min_ms: {self.min_ms} of a budget of {budget} ms leaves no call that could be made")
+        if self.budget_margin_ms >= budget:
+            faults.append(f"budget_margin_ms: {self.budget_margin_ms} of a budget of {budget} ms leaves the target nothing")
+        base, most = self.retry_base_ms, self.retry_max_delay_ms
+        if most < base:
+            faults.append(f"retry_max_delay_ms: {most} ms is shorter than retry_base_ms, {base} ms: raise the one")
         if self.scheme == "http":
             given = [key for key in ("ca", "sni") if getattr(self, key) is not None]
             given += [] if self.verify else ["verify"]
@@ -232,13 +252,16 @@ def arithmetic(target: TargetSettings) -> str:
     if target.max_queue:
         parts.insert(0, f"in line {target.max_wait:g}")
         wait += target.max_wait
-    budget = target.budget_ms / 1000
+    budget, how = target.budget_ms / 1000, " + ".join(parts)
+    if target.retry > 1:  # what the target asks for in Retry-After is waited for as well: only the budget ends that
+        wait, how = budget, f"{target.retry} times {how}, and waits"
     failing = "answers other than 0000" if target.failures == "any" else "failures"
+    again = f"; up to {target.retry} attempts where a request may be sent again" if target.retry > 1 else ""
     return (
         f"{target.name}  {target.url}  {target.max_inflight} at once, {line}: "
         f"at 50 ms a call {target.max_inflight * 20} requests/s; a caller waits at most "
-        f"{min(wait, budget):g} s for the first byte ({' + '.join(parts)}), budget {budget:g} s; "
-        f"opens after {target.fail_threshold} {failing} in a row for {target.reset_timeout:g} s"
+        f"{min(wait, budget):g} s for the first byte ({how}), budget {budget:g} s; "
+        f"opens after {target.fail_threshold} {failing} in a row for {target.reset_timeout:g} s{again}"
     )
 
 

@@ -12,12 +12,14 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..outcome import CODES, DISCARDED, SUCCESS, Outcome
+from . import again
 from .answers import CONTINUE, head_of, problem
-from .budget import shortened
+from .budget import read_budgets
 from .chunks import Dechunker
 from .codes import code_of_status, readable
 from .exchange import Exchange
 from .forward import forwarded_head
+from .timing import server_timing
 
 if TYPE_CHECKING:
     from .client import Client
@@ -57,9 +59,10 @@ class TxRequest:
         self.dechunker = Dechunker() if request.chunked else None
         self.until = now + client.hub.settings.body_gap
         self.deadline = inf
-        if request.budget is not None:  # one that cannot be read is counted once the target is known
-            allowed, _, _ = shortened(inf, request.budget)
-            self.deadline = now + allowed
+        if request.budgets is not None and client.heeds_budgets:  # what cannot be read is counted when the target is known
+            seconds, _ = read_budgets(request.budgets)
+            if seconds is not None:
+                self.deadline = now + seconds
 
     def expected(self, now: float) -> None:
         """The client waits to be asked for the body."""
@@ -193,14 +196,28 @@ class TxExchange(Exchange):
 
     def ended(self) -> None:
         """The answer is in: its code, its meaning for the breaker, and what the client gets."""
-        code, status, body = self._read_answer()
-        if self.answer_head.code is not None:
-            self._settle(SUCCESS)
+        answer = code, _, _ = self._read_answer()
+        head = self.answer_head
+        if head.code is not None:
+            self.settle(SUCCESS)
         else:
-            self._settle(self.backend.judge(code), code)
+            self.settle(self.backend.judge(code), code)
+        failed = self.backend.retry is not None and again.is_failure(head)
+        if not failed or not again.after(self, again.failed_answer(self, head, code), answer=answer):
+            self.answer_after_all(answer)
+
+    def idempotent(self) -> bool:
+        """Only the target can say so of its transactions."""
+        return self.backend.settings.idempotent
+
+    def answer_after_all(self, answer: tuple[str, int, bytes]) -> None:
+        """Code, status and body for the client; the head of the target's answer is still at hand."""
+        code, status, body = answer
         self.code, self.status = code, status
         self.keep = self.keep and self.request.v11 and not self.client.hub.draining
         extra = b"X-Seawall-Code: %b\r\n" % code.encode()
+        if self.backend.times and (self.timed or self.client.hub.times_all):
+            extra += server_timing(self)
         if self.request_id is not None:
             extra += b"X-Request-Id: %b\r\n" % self.request_id
         if self.answer_head.retry_after is not None:
