@@ -30,6 +30,7 @@ def test_pipelined_requests_come_out_whole_however_the_bytes_are_cut(step: int) 
         found += taken(reader)
     assert [(r.method, r.path, r.body, r.body_bytes, r.keep_alive) for r in found] == [
         ("POST", "/tx", b"hello", 5, True), ("POST", "/c", b"abc0123456789", 13, True), ("GET", "/abs", b"", 0, False)]
+    assert [(r.query, r.minor) for r in found] == [("a=1", 1), ("", 1), ("q", 0)]
     assert found[0].headers == {"host": "x", "content-length": "5", "x-a": "1, 2"}
     assert reader.buffered == 0
 

@@ -20,6 +20,14 @@ __all__ = ["cli", "main"]
 LEAVES = {
     "hub": ("seawall.cli.hub:hub", "Relay calls to targets, each behind its own breaker, limit and budget."),
     "target": ("seawall.cli.target:target", "A target for demos and tests that misbehaves on command."),
+    "partner": ("seawall.cli.partner:partner", "A server to try time limits and retries on."),
+    "probe": ("seawall.cli.probe:probe", "Measure three shapes of failure: refused, connect timeout, read timeout."),
+    "call": ("seawall.cli.call:call", "One call with separate limits; says where it ended."),
+    "deadline": ("seawall.cli.deadline:deadline", "Several calls, one after another, within one budget."),
+    "retry": ("seawall.cli.retry:retry", "Repeat a call as long as it pays, within a budget."),
+    "fanout": ("seawall.cli.fanout:fanout", "Several calls, each told what is left of the budget."),
+    "plan": ("seawall.cli.plan:plan", "Check, draft and explain a budget plan."),
+    "report": ("seawall.cli.report:report", "Write the budget report, from a measurement and a plan."),
     "demo": ("seawall.cli.demo:demo", "Show in half a minute what all this is for."),
     "fake": ("seawall.cli.target:fake", "The servers that misbehave, by name."),
 }

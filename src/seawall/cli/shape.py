@@ -49,7 +49,8 @@ class Command(click.Command):
         """One list a section, in the order in which the sections first appear."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            # From click 8.5 on an argument has a record too; what it is stands in the usage line and the text.
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 sections.setdefault(getattr(param, "section", "Options"), []).append(record)
         for title, records in sections.items():

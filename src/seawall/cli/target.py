@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from . import say
+from .listening import serve
 from .shape import Command, Tree, verbose
 
 __all__ = ["fake", "target"]
@@ -33,36 +34,19 @@ def target(name: str, port: int, host: str, balance: int) -> int:
     (normal, fail, slow, status, hang, drip, drip_head, cut, reset, garbage), delay_ms, status, reset (counters to
     zero). GET /_stats tells calls (transactions only), in_flight, max_inflight, left (callers that went away first).
     """
-    from seawall.faults.running import run
     from seawall.faults.target import FakeTarget
 
     if not name.strip() or not name.isprintable():
         raise say.Stop(f"--name {name!r} is no name", hint="a word such as CORE")
-    try:
-        return run(FakeTarget(name, host=host, port=port, balance=balance), say.line)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _cannot_listen(error, host, port) from error
-
-
-def _cannot_listen(error: OSError, host: str, port: int) -> say.Stop:
-    import errno
-
-    what = f"cannot listen on {host}:{port}"
-    if error.errno == errno.EADDRINUSE:
-        return say.Stop(
-            what, "the port is in use", "another target may be running there; --port takes another", say.UNAVAILABLE
-        )
-    why = (error.strerror or str(error)).lower()
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return say.Stop(what, why, "ports below 1024 need privileges; --port takes another", say.UNAVAILABLE)
-    return say.Stop(what, why, "--host takes an address of this machine", say.UNAVAILABLE)
+    return serve(FakeTarget(name, host=host, port=port, balance=balance), "target")
 
 
 @click.group(
     cls=Tree,
-    leaves={"target": ("seawall.cli.target:target", "A target that misbehaves on command.")},
+    leaves={
+        "target": ("seawall.cli.target:target", "A target that misbehaves on command."),
+        "partner": ("seawall.cli.partner:partner", "A partner to try time limits and retries on."),
+    },
     examples=("seawall fake target --name CORE --port 9201", "seawall fake target --help"),
 )
 def fake() -> None:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .modes import Mode, read_json
-from .wire import BODY_KEPT, Request
+from .wire import BODY_KEPT, Answer, Request
 
 if TYPE_CHECKING:
     from .target import FakeTarget
 
-__all__ = ["Answer", "commanded", "refusal", "work_answer"]
-
-
-class Answer(NamedTuple):
-    """A status, the JSON object to send with it, and further headers."""
-
-    status: int
-    content: Mapping[str, Any]
-    headers: tuple[tuple[str, str], ...] = ()
+__all__ = ["commanded", "refusal", "work_answer"]
 
 
 def refusal(target: FakeTarget, status: int, detail: str, allow: str = "") -> Answer:

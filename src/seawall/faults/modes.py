@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections import Counter
@@ -10,11 +9,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from .words import LONGEST_MS, nearest, shown
+
 __all__ = ["Control", "Mode", "Tally", "read_json"]
 
 SLOW_MS = 5000  # longer than the hub's default read limit of 2 s, so that slow alone makes it time out
 DRIP_MS = 50
-LONGEST_MS = 3_600_000
 
 
 class Mode(StrEnum):
@@ -110,7 +110,7 @@ class Control:
         """
         for key in wish:
             if key not in self.KEYS:
-                raise ValueError(f"unknown key {_shown(key)}{_nearest(key, self.KEYS)}; known: {', '.join(self.KEYS)}")
+                raise ValueError(f"unknown key {shown(key)}{nearest(key, self.KEYS)}; known: {', '.join(self.KEYS)}")
         mode = _mode(wish["mode"]) if "mode" in wish else self.mode
         delay_ms = self._delay_ms
         if "delay_ms" in wish:
@@ -118,7 +118,7 @@ class Control:
         status = _whole("status", wish["status"], 200, 599) if "status" in wish else self.status
         reset = wish.get("reset", False)
         if not isinstance(reset, bool):
-            raise ValueError(f"reset is true or false, not {_shown(reset)}")
+            raise ValueError(f"reset is true or false, not {shown(reset)}")
         self.mode, self._delay_ms, self.status = mode, delay_ms, status
         return reset
 
@@ -126,24 +126,14 @@ class Control:
 def _mode(value: object) -> Mode:
     known = [mode.value for mode in Mode]
     if value not in known:
-        raise ValueError(f"unknown mode {_shown(value)}{_nearest(value, known)}; known: {', '.join(known)}")
+        raise ValueError(f"unknown mode {shown(value)}{nearest(value, known)}; known: {', '.join(known)}")
     return Mode(value)
 
 
 def _whole(key: str, value: object, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ValueError(f"{key} is a whole number from {least} to {most}, not {_shown(value)}")
+        raise ValueError(f"{key} is a whole number from {least} to {most}, not {shown(value)}")
     return value
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
-def _nearest(word: object, known: list[str] | tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(str(word), known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class Tally:

@@ -1,4 +1,4 @@
-"""Runs a fake target: until a signal ends it, or in a thread beside a test."""
+"""Runs a server that misbehaves: until a signal ends it, or in a thread beside a test."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from .partner import Partner
+from .server import Server
 from .target import FakeTarget
 
-__all__ = ["RunningTarget", "run", "running_target"]
+__all__ = ["RunningServer", "RunningTarget", "run", "running_partner", "running_target"]
 
 T = TypeVar("T")
 
 
-def run(target: FakeTarget, say: Callable[[str], object]) -> int:
+def run(server: Server, say: Callable[[str], object]) -> int:
     """Serve until a signal ends it, in the main thread.
 
     Args:
-        target: What to serve.
+        server: What to serve.
         say: Called once with the line that says where it listens.
 
     Returns:
@@ -32,10 +34,10 @@ def run(target: FakeTarget, say: Callable[[str], object]) -> int:
     Raises:
         OSError: It cannot listen there.
     """
-    return asyncio.run(_until_signal(target, say))
+    return asyncio.run(_until_signal(server, say))
 
 
-async def _until_signal(target: FakeTarget, say: Callable[[str], object]) -> int:
+async def _until_signal(server: Server, say: Callable[[str], object]) -> int:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 
@@ -45,36 +47,27 @@ async def _until_signal(target: FakeTarget, say: Callable[[str], object]) -> int
 
     loop.add_signal_handler(signal.SIGTERM, end, 0)
     loop.add_signal_handler(signal.SIGINT, end, 130)
-    await target.start()
+    await server.start()
     try:
-        doors = "POST /tx, POST /_ctl, GET /_stats"
-        say(f"target {target.name} listening on {target.url} (balance {target.balance}); {doors}")
+        say(server.greeting)
         return await ended
     finally:
-        await target.stop()
+        await server.stop()
 
 
-class RunningTarget:
-    """A fake target that runs in a thread of its own; made by :func:`running_target`."""
+class RunningServer:
+    """A server that runs in a thread of its own; made by :func:`running_partner`."""
 
-    def __init__(self, target: FakeTarget, loop: asyncio.AbstractEventLoop) -> None:
-        self._target = target
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
         self._loop = loop
-        self.name = target.name
-        self.port = target.port
-        self.url = target.url
-
-    def ctl(self, **wish: Any) -> dict[str, Any]:
-        """Do what ``POST /_ctl`` does, and return once it holds: ``ctl(mode="slow", delay_ms=300)``.
-
-        Raises:
-            ValueError: An unknown key or value.
-        """
-        return self._ask(lambda: self._target.control(wish))
+        self.name = server.name
+        self.port = server.port
+        self.url = server.url
 
     def stats(self) -> dict[str, Any]:
         """What ``GET /_stats`` answers."""
-        return self._ask(self._target.stats)
+        return self._ask(self._server.stats)
 
     def wait_for(self, timeout: float = 10.0, **expected: Any) -> dict[str, Any]:
         """Wait until the statistics are as expected: ``wait_for(in_flight=2)``.
@@ -104,6 +97,22 @@ class RunningTarget:
         return answer.result(30)
 
 
+class RunningTarget(RunningServer):
+    """A fake target that runs in a thread of its own; made by :func:`running_target`."""
+
+    def __init__(self, target: FakeTarget, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(target, loop)
+        self._target = target
+
+    def ctl(self, **wish: Any) -> dict[str, Any]:
+        """Do what ``POST /_ctl`` does, and return once it holds: ``ctl(mode="slow", delay_ms=300)``.
+
+        Raises:
+            ValueError: An unknown key or value.
+        """
+        return self._ask(lambda: self._target.control(wish))
+
+
 @contextlib.contextmanager
 def running_target(
     name: str = "CORE",
@@ -126,29 +135,53 @@ def running_target(
         OSError: It cannot listen there.
     """
     target = FakeTarget(name, host=host, port=port, balance=balance, tls=tls)
+    with _beside(target) as loop:
+        yield RunningTarget(target, loop)
+
+
+@contextlib.contextmanager
+def running_partner(*, host: str = "127.0.0.1", port: int = 0, seed: int = 1) -> Iterator[RunningServer]:
+    """A partner in a thread of its own for as long as the block lasts.
+
+    Args:
+        host: The address it listens on.
+        port: The TCP port; 0, the default here, lets the system choose one.
+        seed: Of the chance in ``/flaky?rate=``.
+
+    Raises:
+        OSError: It cannot listen there.
+    """
+    partner = Partner(host=host, port=port, seed=seed)
+    with _beside(partner) as loop:
+        yield RunningServer(partner, loop)
+
+
+@contextlib.contextmanager
+def _beside(server: Server) -> Iterator[asyncio.AbstractEventLoop]:
+    """Run it in a thread of its own; gives the loop in which it runs, once it listens."""
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
         try:
-            await target.start()
+            await server.start()
         except OSError as error:
             started.set_exception(error)
             return
         stop = asyncio.Event()
         started.set_result((asyncio.get_running_loop(), stop))
         await stop.wait()
-        await target.stop()
+        await server.stop()
 
     def work() -> None:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(serve())
 
-    thread = threading.Thread(target=work, name=f"fake target {name}", daemon=True)
+    thread = threading.Thread(target=work, name=f"fake {server.name}", daemon=True)
     thread.start()
     try:
         loop, stop = started.result(30)
         try:
-            yield RunningTarget(target, loop)
+            yield loop
         finally:
             loop.call_soon_threadsafe(stop.set)
     finally:

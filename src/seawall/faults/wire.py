@@ -7,10 +7,11 @@ share its mistakes.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["BODY_KEPT", "BadRequest", "Request", "RequestReader", "render"]
+__all__ = ["BODY_KEPT", "Answer", "BadRequest", "Request", "RequestReader", "interim", "render"]
 
 HEAD_LIMIT = 65536  # bytes; the hub's own limit, so that whatever it lets through is understood here
 LINE_LIMIT = 1024  # bytes of one chunk-size line, extensions included
@@ -45,11 +46,26 @@ class Request(NamedTuple):
     body_bytes: int
     """How long the body was, whatever was kept of it."""
     keep_alive: bool
+    minor: int = 1
+    """0 for HTTP/1.0."""
 
     @property
     def path(self) -> str:
         """The target without scheme, host and query: what routes it."""
         return _ABSOLUTE.sub("", self.target, count=1).partition("?")[0] or "/"
+
+    @property
+    def query(self) -> str:
+        """What stands behind the first question mark, as it came."""
+        return self.target.partition("?")[2]
+
+
+class Answer(NamedTuple):
+    """A status, the JSON object to send with it, and further headers."""
+
+    status: int
+    content: Mapping[str, Any]
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class RequestReader:
@@ -69,6 +85,7 @@ class RequestReader:
         self._method = self._target = ""
         self._headers: dict[str, str] = {}
         self._keep_alive = True
+        self._minor = 1
         self._body = bytearray()
         self._body_bytes = 0
         self._left = 0
@@ -113,9 +130,9 @@ class RequestReader:
             return False
         line, *fields = bytes(self._bytes[:end]).split(b"\r\n")
         del self._bytes[: end + 4]
-        minor = self._request_line(line)
+        self._minor = self._request_line(line)
         self._fields(fields)
-        self._framing(minor)
+        self._framing(self._minor)
         return True
 
     def _request_line(self, line: bytes) -> int:
@@ -164,7 +181,13 @@ class RequestReader:
 
     def _finish(self) -> None:
         self._ready = Request(
-            self._method, self._target, self._headers, bytes(self._body), self._body_bytes, self._keep_alive
+            self._method,
+            self._target,
+            self._headers,
+            bytes(self._body),
+            self._body_bytes,
+            self._keep_alive,
+            self._minor,
         )
         self._begin()
 
@@ -226,24 +249,36 @@ class RequestReader:
         return True
 
 
+def interim(status: int) -> bytes:
+    """An answer that another follows: 100 to 199."""
+    return f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n\r\n".encode()
+
+
 def render(
-    status: int, body: bytes, *, keep_alive: bool, head_only: bool = False, headers: tuple[tuple[str, str], ...] = ()
+    status: int,
+    body: bytes,
+    *,
+    keep_alive: bool,
+    head_only: bool = False,
+    headers: tuple[tuple[str, str], ...] = (),
+    content_type: str = "application/json",
 ) -> tuple[bytes, bytes]:
-    """Head and body of a JSON answer, as they go on the wire.
+    """Head and body of an answer, as they go on the wire.
 
     Args:
         status: The HTTP status.
-        body: The JSON text.
+        body: The JSON text, or what ``content_type`` says.
         keep_alive: Whether the connection stays open.
         head_only: For ``HEAD``: the head of the answer, without its body.
         headers: Further headers.
+        content_type: Of the body.
     """
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}"]
-    if status in (204, 205, 304):  # these have no body; 205 has to say so
+    if status < 200 or status in (204, 205, 304):  # these have no body; 205 has to say so
         body = b""
         lines += ["Content-Length: 0"] if status == 205 else []
     else:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += [f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers]
     lines.append(f"Connection: {'keep-alive' if keep_alive else 'close'}")
     head = "\r\n".join([*lines, "", ""]).encode("latin-1")
