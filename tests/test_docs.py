@@ -28,6 +28,7 @@ from seawall.target import Target
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY, HUB, README = ROOT / "docs/library.md", ROOT / "docs/hub.md", ROOT / "README.md"
+BUDGET = ROOT / "docs/budget.md"
 
 
 def text(page: Path) -> str:
@@ -49,8 +50,8 @@ def rows(page: Path) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text(page).splitlines() if line[:1] == "|"]
 
 
-@pytest.mark.parametrize("block", blocks(LIBRARY), ids=lambda block: promised(block)[0])
-def test_a_block_of_the_library_page_prints_what_stands_beside_it(block: str) -> None:
+@pytest.mark.parametrize("block", blocks(LIBRARY) + blocks(BUDGET), ids=lambda block: promised(block)[0])
+def test_a_block_of_the_pages_on_the_library_prints_what_stands_beside_it(block: str) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(block, "library.md", "exec"), {"__name__": "page"})
@@ -67,7 +68,7 @@ Timeout.__name__ = "ConnectTimeout"
 @pytest.fixture
 def readme() -> dict[str, Any]:
     """What the README's Python defines, with a stand-in for ``requests`` that ``fails`` on demand."""
-    [block] = blocks(README)
+    block, _ = blocks(README)
     names: dict[str, Any] = {"fails": False}
 
     def post(url: str, **more: object) -> object:
@@ -84,7 +85,7 @@ def said_in_readme(error: type[Exception], call: Callable[[int], object]) -> tup
     """What the README says a refusal looks like, and what it looks like."""
     with pytest.raises(error) as refused:
         call(10)
-    [block] = blocks(README)
+    block, _ = blocks(README)
     match = re.search(rf"except seawall\.{error.__name__} .*?\n\s+print\(refusal\)\s+# (.*)", block)
     assert match is not None
     return match[1], str(refused.value)
@@ -163,11 +164,13 @@ def test_each_member_of_the_snapshot_is_named(tmp_path: Path) -> None:
 
 
 def test_each_public_name_each_setting_and_each_number_of_the_library_is_named() -> None:
-    page = text(LIBRARY)
+    page = text(LIBRARY) + text(BUDGET)
     wanted = {*seawall.__all__}
-    for thing in (CircuitBreaker, Bulkhead, Target, seawall.Wall, seawall.Wall.target):
+    things = (CircuitBreaker, Bulkhead, Target, seawall.Wall, seawall.Wall.target, seawall.Retry, seawall.RetryBudget)
+    for thing in (*things, seawall.budget, seawall.BudgetHeaders):
         wanted |= set(inspect.signature(thing).parameters) - {"self"}
-    for shown in (seawall.BreakerSnapshot, seawall.BulkheadSnapshot):
+    for shown in (seawall.BreakerSnapshot, seawall.BulkheadSnapshot, seawall.RetrySnapshot):
         wanted |= set(shown.__dataclass_fields__)
     wanted |= {*seawall.Mode, *seawall.Outcome.__members__, *seawall.StateChanged._fields, *seawall.ModeChanged._fields}
+    wanted |= {*seawall.RetryScheduled._fields, *seawall.RetryEnded._fields}
     assert sorted(name for name in wanted if not re.search(rf"\b{name}\b", page)) == []

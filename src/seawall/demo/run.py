@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import tempfile
 import time
@@ -52,7 +53,12 @@ def run(say: Callable[[str], None] | None = None) -> int:
         ports = stage.ports
         tell(f"two targets, CORE on {ports['CORE']} and CLAIM on {ports['CLAIM']}, behind a hub on {ports['hub']}")
         tell(f"{RATE:g} transactions a second to each; the hub: {' '.join(HUB)}")
-        phases = asyncio.run(_play(stage, screen))
+        # A Ctrl-C while the loop is made would leave it to nobody, and print a traceback when it is collected.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        with asyncio.Runner() as runner:
+            runner.get_loop()
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            phases = runner.run(_play(stage, screen))
         report(phases, stage.breaker_log.read_text(), tell)
     faults = verdict(phases)
     seen = set().union(*(phase.tallies["CORE"].codes for phase in phases))
