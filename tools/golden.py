@@ -33,7 +33,8 @@ RESUME = {FUNCTION: "resume_function", COROUTINE: "resume_coroutine"}
 SEAWALL = {
     "Passage": "seawall.guard.passage", "spent": "seawall.guard.passage", "SUCCESS": "seawall.outcome",
     "used": "seawall.deadline", "ambient": "seawall.deadline", "remaining": "seawall.deadline",
-    "arm": "seawall.drivers.timers",
+    "fifo_of": "seawall.drivers.timers", "no_task": "seawall.drivers.timers", "Entry": "seawall.drivers.timers",
+    "get_running_loop": "asyncio", "current_task": "asyncio",
 }  # fmt: skip
 HEAD = '''\
 """{title}: as generated for a function that takes ({parameters}).
@@ -75,6 +76,7 @@ def shapes() -> list[Shape]:
         ("function_retry", FUNCTION, "r", every),
         ("function_breaker_bulkhead_retry", FUNCTION, "bhr", every),
         ("coroutine_retry", COROUTINE, "r", every),
+        ("coroutine_timeout", COROUTINE, "t", every),
         ("coroutine_breaker_bulkhead_retry_timeout", COROUTINE, "bhrt", every),
         ("async_generator", ASYNC_GENERATOR, "bh", every),
         ("star", FUNCTION, "bhr", STAR),

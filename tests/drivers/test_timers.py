@@ -20,7 +20,7 @@ TICK = 1e-9  # s; as finely as asyncio's own loop compares times
 
 def fifo_of(limit: Timeout) -> Fifo:
     """Where calls of this limit stand on the running loop."""
-    return timers._find(asyncio.get_running_loop(), limit)
+    return timers.fifo_of(asyncio.get_running_loop(), limit)
 
 
 def fifos() -> int:

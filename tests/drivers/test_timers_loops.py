@@ -32,7 +32,7 @@ def factory(kind: str) -> Callable[[], asyncio.AbstractEventLoop]:
 
 def fifo_of(limit: Timeout) -> Fifo:
     """Where calls of this limit stand on the running loop."""
-    return timers._find(asyncio.get_running_loop(), limit)
+    return timers.fifo_of(asyncio.get_running_loop(), limit)
 
 
 @pytest.mark.parametrize("kind", LOOPS)

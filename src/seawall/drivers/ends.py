@@ -9,16 +9,15 @@ Imports asyncio: to be imported by what runs in a loop, not by ``import seawall`
 from __future__ import annotations
 
 from asyncio import CancelledError, current_task, get_running_loop
-from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, TypeVar, final
 
-from .timers import UVLOOP_GRAIN, is_uvloop, limited, no_task
+from .timers import UVLOOP_GRAIN, is_uvloop, no_task
 
 if TYPE_CHECKING:
     from ..deadline import Deadline
-    from ..policies.timeout import Timeout
 
-__all__ = ["End", "until", "within"]
+__all__ = ["End", "until"]
 
 R = TypeVar("R")
 
@@ -59,14 +58,4 @@ async def until(deadline: Deadline, awaitable: Awaitable[R]) -> R:
             raise deadline.exceeded() from error
         raise
     end.over(None)
-    return result
-
-
-async def within(deadline: Deadline, timeout: Timeout, call: Coroutine[Any, Any, R] | Awaitable[R]) -> R:
-    """``await call`` under the limit and the deadline: the error tells which of them ended it."""
-    if deadline.expired:
-        if isinstance(call, Coroutine):
-            call.close()  # it will never run
-        raise timeout.too_late()
-    result: R = await until(deadline, limited(timeout, call))
     return result

@@ -23,16 +23,15 @@ from __future__ import annotations
 import time
 from asyncio import AbstractEventLoop, BaseEventLoop, CancelledError, Task, TimerHandle, current_task, get_running_loop
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, final
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 if TYPE_CHECKING:
-    from ..deadline import Deadline
     from ..policies.timeout import Timeout
 
-__all__ = ["Entry", "Fifo", "arm", "is_uvloop", "limit", "limited", "no_task"]
+__all__ = ["Entry", "Fifo", "arm", "current_task", "fifo_of", "get_running_loop", "is_uvloop", "limited", "no_task"]
 
 SPARE = 100
 """Disarmed entries, and idle durations, that are not worth a clean-up. As many as asyncio's own cancelled timers."""
@@ -164,7 +163,7 @@ class _Durations:
 _tables: WeakKeyDictionary[AbstractEventLoop, _Durations] = WeakKeyDictionary()
 
 
-def _find(loop: AbstractEventLoop, timeout: Timeout) -> Fifo:
+def fifo_of(loop: AbstractEventLoop, timeout: Timeout) -> Fifo:
     """The one FIFO of this duration on this loop; ``timeout`` remembers it."""
     table = _tables.get(loop)
     if table is None:
@@ -188,7 +187,7 @@ def arm(timeout: Timeout) -> Entry:
     loop = get_running_loop()
     fifo = timeout._fifo()
     if fifo is None or fifo.loop is not loop:
-        fifo = _find(loop, timeout)
+        fifo = fifo_of(loop, timeout)
     task = current_task(loop)
     if task is None:
         raise no_task()
@@ -213,52 +212,6 @@ async def limited(timeout: Timeout, call: Awaitable[Any]) -> Any:
         raise
     entry.end()
     return result
-
-
-def limit(
-    timeout: Timeout,
-    fn: Callable[..., Awaitable[Any]],
-    used: list[None],
-    ambient: Callable[[], Deadline | None],
-) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """A coroutine function that awaits ``fn(...)`` under the limit, and under the budget that ``ambient`` tells of.
-
-    :func:`arm` and :meth:`Entry.end` are written out in it: their calls would add a fifth to what a limit costs.
-    """
-
-    async def limited(*args: Any, **kwargs: Any) -> Any:
-        if used and (deadline := ambient()) is not None:
-            from .ends import within  # not at the top: it imports this
-
-            return await within(deadline, timeout, fn(*args, **kwargs))
-        loop = get_running_loop()
-        fifo = timeout._fifo()
-        if fifo is None or fifo.loop is not loop:
-            fifo = _find(loop, timeout)
-        task = current_task(loop)
-        if task is None:
-            raise no_task()
-        entry = Entry()
-        entry.fifo, entry.task, entry.due = fifo, task, fifo.clock() + fifo.seconds
-        entry.cancelling = task.cancelling()
-        entry.armed = True
-        entries = fifo.entries
-        entries.append(entry)
-        if fifo.timer is None:
-            fifo.start(fifo.seconds)
-        try:
-            result = await (fn(*args, **kwargs) if kwargs else fn(*args))  # empty ** costs as much as the clock
-        except BaseException as error:
-            if entry.overdue(error):
-                raise timeout.exceeded() from error
-            raise
-        if entries and entries[-1] is entry and not fifo.dead:
-            entries.pop()
-        else:
-            entry.end()
-        return result
-
-    return limited
 
 
 def is_uvloop(loop: AbstractEventLoop) -> bool:

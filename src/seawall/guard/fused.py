@@ -34,6 +34,7 @@ __all__ = ["fuse"]
 STAR = ("*args, **kwargs", "*args, **kwargs", ("args", "kwargs"))
 _RUN = {FUNCTION: run_function, COROUTINE: run_coroutine, GENERATOR: run_generator, ASYNC_GENERATOR: None}
 _RESUME = {FUNCTION: resume_function, COROUTINE: resume_coroutine}
+_TIMERS = ("get_running_loop", "fifo_of", "current_task", "no_task", "Entry")
 # Compiled sources kept: some 4 kB each, and hardly any program has as many different signatures. Their lines stay in
 # linecache, some 1 kB each: guards made earlier may still need them.
 _SHAPES = 1024
@@ -108,9 +109,9 @@ def _maker(
         "GeneratorExit": GeneratorExit, "StopAsyncIteration": StopAsyncIteration,
     }  # fmt: skip
     if "t" in features:
-        from ..drivers.timers import arm  # not at the top: it imports asyncio
+        from ..drivers import timers  # not at the top: it imports asyncio
 
-        names["arm"] = arm
+        names |= {name: getattr(timers, name) for name in _TIMERS}
     scope: dict[str, Any] = {"__name__": __name__} | {name + suffix: value for name, value in names.items()}
     exec(compile(text, filename, "exec"), scope)
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)  # tracebacks show the lines

@@ -11,6 +11,8 @@ A line stands where each letter before its bar is among the features: ``b`` brea
 
 Only a first attempt is made here. After it has failed the plan goes on (``resume``), outside the handler, so that what it
 raises has no context; and the variable that held the error is emptied, since the error's traceback holds the frame.
+A time limit is ``arm()`` and ``Entry.end()`` of :mod:`seawall.drivers.timers`, written out: calling them would add a fifth
+to what a limit costs.
 """
 
 from __future__ import annotations
@@ -57,14 +59,31 @@ h  |            return {run}
 b  |            next(calls)
 h  |            next(places)
 ra |            next(tries)
-t  |            entry = arm(timeout)
+t  |            loop = get_running_loop()
+t  |            fifo = timeout._fifo()
+t  |            if fifo is None or fifo.loop is not loop:
+t  |                fifo = fifo_of(loop, timeout)
+t  |            task = current_task(loop)
+t  |            if task is None:
+t  |                raise no_task()
+t  |            entry = Entry()
+t  |            entry.fifo, entry.task, entry.due = fifo, task, fifo.clock() + fifo.seconds
+t  |            entry.cancelling = task.cancelling()
+t  |            entry.armed = True
+t  |            entries = fifo.entries
+t  |            entries.append(entry)
+t  |            if fifo.timer is None:
+t  |                fifo.start(fifo.seconds)
 t  |            try:
 t  |                result = {call}
 t  |            except BaseException as end:
 t  |                if entry.overdue(end):
 t  |                    raise timeout.exceeded() from end
 t  |                raise
-t  |            entry.end()
+t  |            if entries and entries[-1] is entry and not fifo.dead:
+t  |                entries.pop()
+t  |            else:
+t  |                entry.end()
 lm |            result = {call}
 lk |            return {call}
 g  |        except GeneratorExit:
@@ -140,8 +159,9 @@ ASYNC = """
 NAMES = [
     "fn", "stack", "breaker", "bulkhead", "retry", "timeout", "calls", "places", "guarded", "epoch", "alert", "free",
     "result", "error", "passage", "inner", "item", "sent", "thrown", "end", "run", "left", "kind", "tries", "failed",
-    "resume", "used", "spent", "ambient", "remaining", "arm", "entry", "SUCCESS", "Passage", "next", "anext", "type",
-    "isinstance", "IndexError", "Exception", "BaseException", "GeneratorExit", "StopAsyncIteration",
+    "resume", "used", "spent", "ambient", "remaining", "loop", "fifo", "task", "entry", "entries", "get_running_loop",
+    "fifo_of", "current_task", "no_task", "Entry", "SUCCESS", "Passage", "next", "anext", "type", "isinstance",
+    "IndexError", "Exception", "BaseException", "GeneratorExit", "StopAsyncIteration",
 ]  # fmt: skip
 """All names in the templates. A parameter of the same name renames ours."""
 
@@ -181,7 +201,7 @@ def _absent(kind: Kind, features: str) -> str:
 
 
 def _filled(kind: Kind, features: str, arguments: str) -> dict[str, str]:
-    owner = "bulkhead" if features == "h" else "retry" if features == "r" else "stack"  # a stack by itself: one name less
+    owner = {"h": "bulkhead", "r": "retry", "t": "timeout"}.get(features, "stack")  # a stack by itself: one name less
     given = ["{arguments}"] * bool(arguments)
     return {
         "define": _DEFINE[kind],

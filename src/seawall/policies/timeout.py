@@ -14,9 +14,10 @@ from ..drivers.pool import Abandoned, run
 from ..errors import ConfigError, NoBudgetError, NoThreadError, TimeoutExceededError
 from ..errors import seconds as said
 from ..guard.blocks import blocks, innermost, left_elsewhere, open_block
-from ..guard.forms import dressed
+from ..guard.forms import dressed, guard
 from ..guard.kinds import COROUTINE, FUNCTION, kind_of
 from ..guard.passage import no_budget
+from ..guard.plain import run_coroutine
 
 if TYPE_CHECKING:
     from typing import Self
@@ -109,6 +110,14 @@ class Timeout:
     def __repr__(self) -> str:
         return f"<Timeout {said(self._seconds)}{self.name and ' for '}{self.name}>"
 
+    # -- what the guard asks for
+    breaker = bulkhead = retry = None
+
+    @property
+    def timeout(self) -> Timeout:
+        """Itself: what the guard goes through."""
+        return self
+
     @property
     def seconds(self) -> float:
         """How long a call may take."""
@@ -169,9 +178,7 @@ class Timeout:
                 f"cannot put a time limit on the {kind.value} {fn!r}: its consumer decides how long it takes. Limit the "
                 "calls inside it, or the function that consumes it"
             )
-        from ..drivers.timers import limit  # not at the top: it imports asyncio
-
-        return dressed(limit(self, fn, used, ambient), fn)
+        return guard(self, fn)
 
     def call(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """``fn(*args, **kwargs)`` under the limit, in a thread of the pool.
@@ -196,10 +203,8 @@ class Timeout:
 
     async def acall(self, fn: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """``await fn(*args, **kwargs)`` under the limit, and its caller's budget."""
-        if used and (deadline := ambient()) is not None:
-            from ..drivers.ends import within  # not at the top: it imports asyncio
-
-            return cast("R", await within(deadline, self, fn(*args, **kwargs)))
+        if used and ambient() is not None:
+            return cast("R", await run_coroutine(self, fn, *args, **kwargs))
         entry = _arm(self)
         try:
             result = await fn(*args, **kwargs)

@@ -5,12 +5,13 @@ Written by python tools/golden.py --write; edit src/seawall/guard/template.py, n
 
 from __future__ import annotations
 
+from asyncio import current_task, get_running_loop
 from itertools import count
 from typing import Any
 
 from seawall import Bulkhead, CircuitBreaker, Retry, Timeout
 from seawall.deadline import ambient, used
-from seawall.drivers.timers import arm
+from seawall.drivers.timers import Entry, fifo_of, no_task
 from seawall.guard.plain import resume_coroutine as resume
 from seawall.guard.plain import run_coroutine as run
 
@@ -50,14 +51,31 @@ def make(
         try:
             next(calls)
             next(places)
-            entry = arm(timeout)
+            loop = get_running_loop()
+            fifo = timeout._fifo()
+            if fifo is None or fifo.loop is not loop:
+                fifo = fifo_of(loop, timeout)
+            task = current_task(loop)
+            if task is None:
+                raise no_task()
+            entry = Entry()
+            entry.fifo, entry.task, entry.due = fifo, task, fifo.clock() + fifo.seconds
+            entry.cancelling = task.cancelling()
+            entry.armed = True
+            entries = fifo.entries
+            entries.append(entry)
+            if fifo.timer is None:
+                fifo.start(fifo.seconds)
             try:
                 result = await fn(a, b, *rest, key=key, **more)
             except BaseException as end:
                 if entry.overdue(end):
                     raise timeout.exceeded() from end
                 raise
-            entry.end()
+            if entries and entries[-1] is entry and not fifo.dead:
+                entries.pop()
+            else:
+                entry.end()
         except BaseException as error:
             free += (True,)
             if alert:
