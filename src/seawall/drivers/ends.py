@@ -12,7 +12,7 @@ from asyncio import CancelledError, current_task, get_running_loop
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar, final
 
-from .timers import UVLOOP_GRAIN, is_uvloop, no_task
+from .timers import UVLOOP_GRAIN, dropped, is_uvloop, no_task
 
 if TYPE_CHECKING:
     from ..deadline import Deadline
@@ -50,7 +50,11 @@ class End:
 
 async def until(deadline: Deadline, awaitable: Awaitable[R]) -> R:
     """``await awaitable``, cancelled at the deadline: then :class:`~seawall.DeadlineExceededError`."""
-    end = End(deadline.remaining())
+    try:
+        end = End(deadline.remaining())
+    except BaseException:
+        dropped(awaitable)
+        raise
     try:
         result = await awaitable
     except BaseException as error:

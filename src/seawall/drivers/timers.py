@@ -23,7 +23,7 @@ from __future__ import annotations
 import time
 from asyncio import AbstractEventLoop, BaseEventLoop, CancelledError, Task, TimerHandle, current_task, get_running_loop
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, final
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
@@ -31,7 +31,18 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 if TYPE_CHECKING:
     from ..policies.timeout import Timeout
 
-__all__ = ["Entry", "Fifo", "arm", "current_task", "fifo_of", "get_running_loop", "is_uvloop", "limited", "no_task"]
+__all__ = [
+    "Entry",
+    "Fifo",
+    "arm",
+    "current_task",
+    "dropped",
+    "fifo_of",
+    "get_running_loop",
+    "is_uvloop",
+    "limited",
+    "no_task",
+]
 
 SPARE = 100
 """Disarmed entries, and idle durations, that are not worth a clean-up. As many as asyncio's own cancelled timers."""
@@ -201,9 +212,19 @@ def arm(timeout: Timeout) -> Entry:
     return entry
 
 
+def dropped(call: Awaitable[Any]) -> None:
+    """``call`` will never be awaited; a coroutine would complain of that when it is collected."""
+    if isinstance(call, Coroutine):
+        call.close()
+
+
 async def limited(timeout: Timeout, call: Awaitable[Any]) -> Any:
     """``await call`` under the limit."""
-    entry = arm(timeout)
+    try:
+        entry = arm(timeout)
+    except BaseException:
+        dropped(call)
+        raise
     try:
         result = await call
     except BaseException as error:
