@@ -168,7 +168,7 @@ def target(**policies: Any) -> Target:
 def test_with_nothing_left_no_call_is_made(form: Form, policies: dict[str, Any]) -> None:
     clock, calls = ManualClock(), []
     stack = target(**policies)
-    call = form(stack, lambda: calls.append(1))
+    call: Any = form(stack, lambda: calls.append(1))
 
     async def coroutine() -> None:
         calls.append(1)
@@ -186,7 +186,7 @@ def test_with_nothing_left_no_call_is_made(form: Form, policies: dict[str, Any])
 @every_form
 def test_with_less_left_than_is_worth_it_no_call_is_made(form: Form) -> None:
     clock = ManualClock()
-    call = form(target(retry=Retry(min_ms=50)), lambda: "made")
+    call: Any = form(target(retry=Retry(min_ms=50)), lambda: "made")
     with budget(0.1, clock=clock):
         assert call() == "made"
         clock.advance(0.0625)

@@ -85,7 +85,7 @@ Plan: TypeAlias = Generator[Effect, Ended | None, Ended]
 class AttemptsNote(str):
     """The note on an error that was re-raised after the last attempt: what the others ended with."""
 
-    written_by = 0  # the loop, by its identity
+    given_up_in: frozenset[int] = frozenset()  # the loops around the one that wrote it, by their identities
 
 
 def retrying(
@@ -93,7 +93,7 @@ def retrying(
     deadline: Deadline | None = None,
     ended: Ended | None = None,
     *,
-    around: Callable[[Retry], Retry | None] | None = None,
+    around: Callable[[], list[Retry]] = list,
     repeatable: Callable[[Ended], bool] | None = None,
 ) -> Plan:
     """The plan of one call.
@@ -102,8 +102,8 @@ def retrying(
         retry: How often, how long in between, and what for.
         deadline: The end of every wait and attempt.
         ended: How the first attempt ended, where it has been made already.
-        around: Finds the loop for the same target in which this one stands, if any. Such a loop runs once: the outer one
-            repeats it.
+        around: Finds the loops in which this one stands, asked after a failure. Where one of them is for the same target
+            this one runs once: the outer one repeats it.
         repeatable: Whether what ended so may be done again; default: yes, who wraps a function in a retry says so.
 
     Returns:
@@ -132,10 +132,11 @@ class _Run:
         self,
         retry: Retry,
         deadline: Deadline | None,
-        around: Callable[[Retry], Retry | None] | None,
+        around: Callable[[], list[Retry]],
         repeatable: Callable[[Ended], bool] | None,
     ) -> None:
         self.retry, self.deadline, self.around, self.repeatable = retry, deadline, around, repeatable
+        self.outer: list[Retry] = []
         self.number = 1
         self.delay = self.waited = 0.0
         self.last = Ended()
@@ -200,19 +201,20 @@ class _Run:
         self._stop(Reason.BUDGET if isinstance(refusal, NoBudgetError) else Reason.REFUSED, f": {refusal}")
 
     def _stands_in_another(self) -> bool:
-        if self.number > 1 or self.around is None:
-            return False
-        outer = self.around(self.retry)
-        if outer is not None:
-            self.retry.warn_of(outer)
-        return outer is not None
+        if self.number == 1:
+            self.outer = self.around()
+        for other in self.outer:
+            if other is self.retry or (other.name and other.name == self.retry.name):
+                self.retry.warn_of(other)
+                return True
+        return False
 
     def _stop(self, reason: Reason, why: str = "") -> None:
         retry, error = self.retry, self.last.error
         if self.number == 1 and (reason in (Reason.SUCCESS, Reason.OTHER) or isinstance(error, DeadlineExceededError)):
             return  # one attempt, and nothing was decided: no loop to tell of
         if error is not None:
-            _note(error, retry, self._told(f"{reason}{why}"))
+            _note(error, self._told(f"{reason}{why}"), self.outer)
         retry.tell_end(reason, self.number, self.waited)
 
     def _told(self, reason: str) -> str:
@@ -223,23 +225,27 @@ class _Run:
 
 
 def has_exhausted(error: BaseException, retry: Retry) -> bool:
-    """Whether ``error``, or what it was raised from, comes out of another loop that has given up."""
+    """Whether ``error``, or what it was raised from, comes out of a loop inside the present one that has given up.
+
+    Told once: an error object that is raised again and again is not held to what became of it another time.
+    """
     seen: BaseException | None = error
     for _ in range(8):
         if seen is None:
             return False
         for note in getattr(seen, "__notes__", ()):
-            if isinstance(note, AttemptsNote) and note.written_by != id(retry):
+            if isinstance(note, AttemptsNote) and id(retry) in note.given_up_in:
+                note.given_up_in -= {id(retry)}
                 return True
         seen = seen.__cause__ or seen.__context__
     return False
 
 
-def _note(error: BaseException, retry: Retry, text: str) -> None:
+def _note(error: BaseException, text: str, outer: list[Retry]) -> None:
     """One note, replaced: an error that is raised again and again would collect them without end."""
     notes = [note for note in getattr(error, "__notes__", ()) if not isinstance(note, AttemptsNote)]
     note = AttemptsNote(text)
-    note.written_by = id(retry)
+    note.given_up_in = frozenset(map(id, outer))
     try:
         error.__notes__ = [*notes, note]
     except AttributeError:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from ..policies.retry import Retry
 
-__all__ = ["loop_around", "repeats"]
+__all__ = ["loops_around", "repeats"]
 
 _names: WeakKeyDictionary[CodeType, str] = WeakKeyDictionary()
 
@@ -25,20 +25,18 @@ def repeats(code: CodeType, name: str) -> None:
     _names[code] = name
 
 
-def loop_around(retry: Retry) -> Retry | None:
-    """The loop for the same target in which the present loop of ``retry`` stands, in this thread or task.
-
-    The same target: the same :class:`~seawall.Retry`, or one of the same name.
-    """
+def loops_around() -> list[Retry]:
+    """The loops in which the present one stands, in this thread or task; the nearest first."""
+    found: list[Retry] = []
     frame: FrameType | None = sys._getframe(1)
     own = True
     while frame is not None:
         name = _names.get(frame.f_code)
         if name is not None:
-            if not own:
-                other: Retry | None = frame.f_locals[name].retry
-                if other is not None and (other is retry or (retry.name and retry.name == other.name)):
-                    return other
+            # Not of the own one: its locals, once looked at, would hold the error, whose traceback holds the frame.
+            retry = None if own else frame.f_locals[name].retry
             own = False
+            if retry is not None:
+                found.append(retry)
         frame = frame.f_back
-    return None
+    return found

@@ -15,7 +15,7 @@ from ..drivers import aio, threads
 from ..drivers.pool import run
 from ..plan import Ended, retrying
 from .kinds import ASYNC_GENERATOR, COROUTINE, FUNCTION, GENERATOR, Kind
-from .nesting import loop_around, repeats
+from .nesting import loops_around, repeats
 from .passage import Passage
 
 __all__ = [
@@ -35,13 +35,13 @@ def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: An
     """Call ``fn`` behind ``stack``: once, or as often as its retry decides."""
     if stack.retry is None:
         return attempt_function(stack, fn, *args, **kwargs)
-    plan = retrying(stack.retry, ambient(), around=loop_around)
+    plan = retrying(stack.retry, ambient(), around=loops_around)
     return threads.perform(plan, partial(attempt_function, stack, fn, *args, **kwargs))
 
 
 def resume_function(stack: Any, fn: Callable[..., Any], error: BaseException, /, *args: Any, **kwargs: Any) -> Any:
     """:func:`run_function`, from where its first attempt has ended with ``error``."""
-    plan = retrying(stack.retry, ambient(), Ended(None, error), around=loop_around)
+    plan = retrying(stack.retry, ambient(), Ended(None, error), around=loops_around)
     try:
         return threads.perform(plan, partial(attempt_function, stack, fn, *args, **kwargs))
     finally:
@@ -73,7 +73,7 @@ async def run_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args:
     """Await ``fn(...)`` behind ``stack``: once, or as often as its retry decides."""
     if stack.retry is None:
         return await attempt_coroutine(stack, fn, *args, **kwargs)
-    plan = retrying(stack.retry, ambient(), around=loop_around)
+    plan = retrying(stack.retry, ambient(), around=loops_around)
     return await aio.perform(plan, partial(attempt_coroutine, stack, fn, *args, **kwargs))
 
 
@@ -81,7 +81,7 @@ async def resume_coroutine(
     stack: Any, fn: Callable[..., Awaitable[Any]], error: BaseException, /, *args: Any, **kwargs: Any
 ) -> Any:
     """:func:`run_coroutine`, from where its first attempt has ended with ``error``."""
-    plan = retrying(stack.retry, ambient(), Ended(None, error), around=loop_around)
+    plan = retrying(stack.retry, ambient(), Ended(None, error), around=loops_around)
     try:
         return await aio.perform(plan, partial(attempt_coroutine, stack, fn, *args, **kwargs))
     finally:

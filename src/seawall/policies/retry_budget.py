@@ -124,7 +124,7 @@ class RetryBudget:
         passed = max(0.0, now - self._refilled)
         self._refilled = now
         self._floor = min(self._most(), self._floor + passed * self.min_per_second)
-        while self._window and self._window[0][0] <= now - WINDOW:
+        while self._window and self._window[0][0] < now - WINDOW:
             self._window.popleft()
         self._count_locked(now)
 
