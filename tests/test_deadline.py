@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -107,7 +108,31 @@ def test_as_a_decorator_each_call_has_its_own() -> None:
     assert (fn.__doc__, remaining()) == ("Says so.", None)
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "1", None, True])
+def test_as_a_decorator_it_ends_what_any_kind_of_coroutine_function_awaits() -> None:
+    class Client:
+        async def __call__(self) -> None:
+            await asyncio.sleep(30)
+
+        async def get(self) -> None:
+            await asyncio.sleep(30)
+
+    client = Client()
+    for fn in (client, client.get, functools.partial(client.get)):
+        with pytest.raises(DeadlineExceededError):
+            run_async(budget(0.01)(fn)())
+
+
+def test_a_coroutine_function_is_not_carried_but_what_runs_it_is() -> None:
+    async def left() -> float | None:
+        return remaining()
+
+    with budget(9.0), ThreadPoolExecutor(1) as pool:
+        with pytest.raises(TypeError, match=r"carry\(asyncio.run\)"):
+            seawall.carry(left)
+        assert pool.submit(seawall.carry(asyncio.run), left()).result() is not None
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 10**400, "1", None, True])
 def test_a_length_that_cannot_be_is_refused(seconds: Any) -> None:
     with pytest.raises(seawall.ConfigError, match="in seconds, 0 or more and finite"):
         budget(seconds)
@@ -151,6 +176,51 @@ def test_an_async_block_ends_at_its_deadline_and_others_cancellations_stay_their
         me = asyncio.current_task()
         assert me is not None
         assert me.cancelling() == 0
+
+    run_async(test())
+
+
+def test_a_block_left_in_another_task_says_so_and_never_cancels_the_one_that_entered_it() -> None:
+    async def test() -> None:
+        block = budget(0.02)
+
+        async def enters() -> str:
+            await block.__aenter__()
+            await left.wait()
+            await asyncio.sleep(0.06)
+            return "not cancelled"
+
+        left = asyncio.Event()
+        entering = asyncio.ensure_future(enters())
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another thread or task"):
+            await block.__aexit__(None, None, None)
+        left.set()
+        assert await entering == "not cancelled"
+
+    run_async(test())
+
+
+def test_an_async_block_can_be_detached_and_comes_back() -> None:
+    async def test() -> None:
+        async with budget(9.0):
+            async with seawall.detach():
+                assert remaining() is None
+            assert remaining() is not None
+
+    run_async(test())
+
+
+def test_a_coroutine_stands_in_line_for_no_longer_than_its_budget() -> None:
+    async def test() -> None:
+        limit = Bulkhead(1, max_queue=5, max_wait=60.0, name="CORE")
+        await limit.aacquire()
+        with budget(0.02), pytest.raises(BulkheadFullError):
+            await limit.aacquire()
+        with budget(0.02), pytest.raises(NoBudgetError, match="spent in line"):
+            await limit.acall(asyncio.sleep, 0)
+        limit.release()
+        assert (limit.waiting, limit.in_flight) == (0, 0)
 
     run_async(test())
 

@@ -11,7 +11,6 @@ A program that never opens a budget pays one look at an empty list for each guar
 from __future__ import annotations
 
 import inspect
-import sys
 import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token, copy_context
@@ -19,6 +18,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, final
 
+from .amounts import LONGEST, is_amount
 from .errors import ConfigError, DeadlineExceededError
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ __all__ = ["Deadline", "ambient", "budget", "carry", "check", "current_deadline"
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-
-LONGEST = sys.float_info.max  # the largest number of seconds there is
 
 used: list[None] = []
 """Not empty once a budget was opened in this process. Guards look here first: a context variable costs ten times that."""
@@ -197,8 +195,9 @@ class budget(_Block):
     ) -> None:
         """Put back what was in force before; a cancellation by this deadline becomes its error."""
         deadline, end, self._end = _deadline.get(), self._end, None
+        cut = end is not None and end.over(error)  # first: the timer must not outlive a block that was left wrongly
         self._reset(kind)
-        if end is not None and end.over(error):
+        if cut:
             raise (deadline or Deadline(0.0)).exceeded() from error
 
     def __call__(self, fn: F) -> F:
@@ -206,7 +205,7 @@ class budget(_Block):
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise TypeError(f"a budget around the generator {fn!r} would hold for its consumer too: open it where that is")
         seconds, clock = self._seconds, self._clock
-        if inspect.iscoroutinefunction(fn):
+        if _is_coroutine_function(fn):
 
             async def awaited(*args: Any, **kwargs: Any) -> Any:
                 async with budget(seconds, clock=clock):
@@ -254,7 +253,16 @@ def carry(fn: Callable[P, R]) -> Callable[P, R]:
 
     New threads start with an empty context, so a budget would not reach them. Each call runs in a copy of its own, so one
     carried function may run in many threads at once.
+
+    Raises:
+        TypeError: ``fn`` is a coroutine function: calling it runs nothing of it. Carry what runs it:
+            ``pool.submit(carry(asyncio.run), fetch(url))``.
     """
+    if _is_coroutine_function(fn):
+        raise TypeError(
+            f"the coroutine function {fn!r} runs in the context of its task, wherever it was called: "
+            "carry what runs it, as in  pool.submit(carry(asyncio.run), fetch(url))"
+        )
     context = copy_context()
 
     @wraps(fn)
@@ -264,9 +272,13 @@ def carry(fn: Callable[P, R]) -> Callable[P, R]:
     return carried
 
 
+def _is_coroutine_function(fn: Callable[..., Any]) -> bool:
+    return any(inspect.iscoroutinefunction(what) for what in (fn, type(fn).__call__))
+
+
 def _length(seconds: float) -> float:
     if callable(seconds):
         raise TypeError("a budget takes seconds, not the function: write  @budget(1.2)  above it")
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= LONGEST:
+    if not is_amount(seconds):
         raise ConfigError(f"a budget is in seconds, 0 or more and finite, not {seconds!r}")
     return float(seconds)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from itertools import count
-from math import isfinite
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from .amounts import is_amount
 from .counters import reading
 from .deadline import budget, remaining
 from .errors import ConfigError
@@ -241,7 +241,7 @@ def _milliseconds(faults: list[str], name: str, value: float | None) -> float | 
     """Seconds, from milliseconds."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or value < 0:
+    if not is_amount(value):
         faults.append(f"{name} is in milliseconds, 0 or more and finite, not {value!r}")
         return None
     return value / 1000

@@ -88,6 +88,16 @@ def asking(seconds: Any, **headers: str) -> Exception:
     ([asking(None, **{"Retry-After": "Mon, 30 Nov 2026 10:00:07 GMT", "Date": "Mon, 30 Nov 2026 10:00:00 GMT"}), "ok"], {},
      None, [7.0], "success"),
     ([asking(61)], {"max_retry_after": 61}, None, [61.0, 61.0], "attempts"),
+    ([asking(float("inf"))], {}, None, [], "pushback"),
+    ([asking(float("nan")), "ok"], {}, None, [0.05], "success"),
+    ([asking(True), "ok"], {}, None, [0.05], "success"),
+    ([asking(None, **{"retry-after": "2"}), "ok"], {}, None, [2.0], "success"),
+    ([NO, "ok"], {"hint": lambda _: -1.0}, None, [0.05], "success"),
+    ([NO, "ok"], {"hint": lambda _: float("nan")}, None, [0.05], "success"),
+    ([NO, "ok"], {"hint": lambda _: "7"}, None, [0.05], "success"),
+    ([NO, "ok"], {"hint": lambda _: 7}, None, [7], "success"),
+    ([NO], {"hint": lambda _: 10**400}, None, [], "pushback"),
+    ([NO, "ok"], {"max_attempts": 5000, "base_delay": 0, "multiplier": 1e300}, None, [0.0], "success"),
 ])  # fmt: skip
 @pytest.mark.fault("F30")
 def test_what_follows_from_how_the_attempts_end(
@@ -168,11 +178,26 @@ def test_how_the_wait_is_drawn(jitter: str | None, chance: float, waits: list[fl
     assert play.waits == waits
 
 
+def test_without_a_base_no_attempt_waits_however_high_the_power() -> None:
+    assert [Retry(5000, base_delay=0, multiplier=1e300).ceiling(attempt) for attempt in (1, 2, 4999)] == [0.0, 0.0, 0.0]
+    assert Retry(5000, base_delay=0.1, multiplier=1e300).ceiling(4999) == 2.0
+
+
+def test_a_hint_is_looked_for_on_the_response_too_where_the_error_has_headers_of_its_own() -> None:
+    error = asking(None, **{"Retry-After": "3"})
+    error.headers = {"X-Of-The-Error": "1"}  # type: ignore[attr-defined]
+    play = Play(error, "ok")
+    play.run()
+    assert play.waits == [3.0]
+
+
 def test_faults_in_the_settings_are_all_named_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         Retry(0, base_delay=-1, max_delay=float("nan"), multiplier=0.5, jitter="some", min_ms=-2, max_retry_after=-1)
     words = ("max_attempts", "base_delay", "max_delay", "multiplier", "jitter", "min_ms", "max_retry_after")
     assert [word for word in words if word not in str(caught.value)] == []
+    with pytest.raises(ConfigError, match="max_delay"):
+        Retry(max_delay=10**400)  # no float can hold it
     with pytest.raises(ConfigError, match="shorter than base_delay"):
         Retry(base_delay=3.0)
     with pytest.raises(TypeError, match="@again"):

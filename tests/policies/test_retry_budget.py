@@ -69,7 +69,8 @@ def test_calls_may_be_counted_by_what_a_breaker_lets_through() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "least"), [
-    (-0.1, 1), (1.1, 1), ("a", 1), (True, 1), (0.2, -1), (0.2, float("inf")), (0.2, None),
+    (-0.1, 1), (1.1, 1), ("a", 1), (True, 1), (0.2, -1), (0.2, float("inf")), (0.2, None), (0.2, True),
+    (0.2, 10**400), (float("nan"), 1),
 ])  # fmt: skip
 def test_numbers_that_cannot_be_are_refused(ratio: Any, least: Any) -> None:
     with pytest.raises(ConfigError):

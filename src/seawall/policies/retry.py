@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from threading import RLock
 from typing import Any, NoReturn, TypeAlias
 
+from ..amounts import is_amount
 from ..counters import reading, reset_in_child
 from ..events import Outbox, RetryEnded, RetryListener, RetryScheduled
 from ..guard import Guarded
@@ -60,8 +62,9 @@ class Retry(Guarded):
         min_ms: With less than that left of the caller's budget, in milliseconds, no attempt is made (0).
         max_retry_after: Seconds of a ``Retry-After`` that are waited for (60). It wins over the computed wait; a longer
             one ends the call at once.
-        hint: Reads from :class:`~seawall.plan.Ended` how long the target asks to be left alone, in seconds. Default: the
-            attribute ``retry_after``, or the header, of the error, of its ``response``, or of the result.
+        hint: Reads from :class:`~seawall.plan.Ended` how long the target asks to be left alone, in seconds; what is no such
+            number is passed over. Default: the attribute ``retry_after``, or the header, of the error, of its
+            ``response``, or of the result.
         name: In errors, events and snapshots. Loops of one name are for one target.
         clock: Seconds that never go back.
         random: A number of 0 to 1, 1 excluded.
@@ -214,7 +217,8 @@ class Retry(Guarded):
 
     def _asked(self, ended: Ended) -> float | None:
         try:
-            return self._hint(ended)
+            asked = self._hint(ended)
+            return asked if is_amount(asked, most=inf) else None
         except Exception:
             log.exception("the hint of %r failed on %r", self, ended)
             return None

@@ -6,9 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
-from math import isfinite
 from threading import RLock
 
+from ..amounts import is_amount
 from ..counters import reading, reset_in_child
 from ..errors import ConfigError
 
@@ -49,9 +49,9 @@ class RetryBudget:
     def __init__(
         self, ratio: float = 0.2, min_per_second: float = 10.0, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+        if not is_amount(ratio, most=1.0):
             raise ConfigError(f"ratio is a share, 0 to 1 (0.2 is a fifth), not {ratio!r}")
-        if not isinstance(min_per_second, (int, float)) or not isfinite(min_per_second) or min_per_second < 0:
+        if not is_amount(min_per_second):
             raise ConfigError(f"min_per_second is a number of attempts, 0 or more, not {min_per_second!r}")
         self.ratio, self.min_per_second = float(ratio), float(min_per_second)
         self.calls_ticks = count()

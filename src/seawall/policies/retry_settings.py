@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from math import isfinite
-from typing import Any, NamedTuple
+from math import inf
+from typing import NamedTuple
 
+from ..amounts import is_amount
 from ..errors import ConfigError
 from ..plan import Ended
 
@@ -34,10 +35,10 @@ class RetrySettings(NamedTuple):
             faults.append(f"max_attempts counts the first attempt too: 1 or more, not {self.max_attempts!r}")
         for name in ("base_delay", "max_delay", "min_ms", "max_retry_after"):
             value = getattr(self, name)
-            if not _is_number(value) or value < 0:
+            if not is_amount(value):
                 unit = "milliseconds" if name == "min_ms" else "seconds"
                 faults.append(f"{name} is in {unit}, 0 or more and finite, not {value!r}")
-        if not _is_number(self.multiplier) or self.multiplier < 1:
+        if not is_amount(self.multiplier, 1.0):
             faults.append(f"multiplier makes the waits grow: 1 or more, not {self.multiplier!r}")
         if self.jitter not in JITTERS:
             faults.append(f"jitter is 'full', 'equal', 'decorrelated' or None, not {self.jitter!r}")
@@ -52,7 +53,7 @@ class RetrySettings(NamedTuple):
         try:
             return min(self.max_delay, self.base_delay * self.multiplier ** (attempt - 1))
         except OverflowError:  # attempt 2,000 of a loop without end
-            return self.max_delay
+            return self.max_delay if self.base_delay else 0.0
 
 
 def hint_of(ended: Ended) -> float | None:
@@ -64,16 +65,14 @@ def hint_of(ended: Ended) -> float | None:
     from ..headers import retry_after
 
     source = ended.result if ended.error is None else ended.error
-    asked: Any = getattr(source, "retry_after", None)
-    if _is_number(asked) and asked >= 0:
-        return float(asked)
+    asked: float | None = getattr(source, "retry_after", None)
+    if is_amount(asked, most=inf):
+        return asked
     for bearer in (source, getattr(source, "response", None)):
         headers = getattr(bearer, "headers", None)
         if headers is not None and callable(getattr(headers, "get", None)):
-            wait: float | None = retry_after(headers.get("Retry-After"), headers.get("Date"))
-            return wait
+            value = headers.get("Retry-After") or headers.get("retry-after")  # a plain dict may hold either spelling
+            wait: float | None = retry_after(value, headers.get("Date") or headers.get("date"))
+            if wait is not None:
+                return wait
     return None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple, Protocol, TypeAlias, final
 
+from ..amounts import is_amount
 from ..errors import ConfigError
 
 __all__ = ["FRESH", "USED", "BulkheadSettings", "BulkheadSnapshot", "ByHand", "Holder", "Slots", "Ticket"]
@@ -62,7 +62,7 @@ class BulkheadSettings(NamedTuple):
             faults.append(f"max_concurrent is the number of calls at once, 1 or more, not {self.max_concurrent!r}")
         if self.max_queue is not None and (type(self.max_queue) is not int or self.max_queue < 0):
             faults.append(f"max_queue is 0 (refuse at once) or more, or None (no bound), not {self.max_queue!r}")
-        if self.max_wait is not None and not (isinstance(self.max_wait, (int, float)) and 0 <= self.max_wait < inf):
+        if self.max_wait is not None and not is_amount(self.max_wait):
             faults.append(f"max_wait is in seconds, 0 or more, or None (no bound), not {self.max_wait!r}")
         if faults:
             raise ConfigError("; ".join(faults))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from math import inf, isnan
 from typing import Any, NamedTuple, TypeAlias, final
 
+from ..amounts import is_amount
 from ..errors import ConfigError
 
 __all__ = ["BreakerSettings", "BreakerSnapshot", "Epoch", "Mode", "State", "Token", "Trial"]
@@ -104,12 +104,12 @@ class BreakerSettings(NamedTuple):
             if name in ("failure_threshold", "half_open_max_calls", "success_threshold")
             and (type(value) is not int or value < 1)
         ]
-        if not _is_seconds(self.reset_timeout, 0.0):
+        if not is_amount(self.reset_timeout):
             faults.append(f"reset_timeout is in seconds, 0 or more, not {self.reset_timeout!r}")
         faults += [
             f"{name} is in seconds, more than 0, or None for the default, not {value!r}"
             for name, value in (("trial_lease", self.trial_lease), ("attempt_limit", self.attempt_limit))
-            if value is not None and not (_is_seconds(value, 0.0) and value > 0)
+            if value is not None and not (is_amount(value) and value > 0)
         ]
         if faults:
             raise ConfigError("; ".join(faults))
@@ -139,10 +139,6 @@ def to_settings(*numbers: Any) -> BreakerSettings:
 @lru_cache(maxsize=256, typed=True)
 def _known(*numbers: Any) -> BreakerSettings:
     return BreakerSettings(*numbers).checked()
-
-
-def _is_seconds(value: object, least: float) -> bool:
-    return isinstance(value, (int, float)) and not isnan(value) and least <= value < inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Awaitable, Callable
 from types import CodeType, CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from ..amounts import is_amount
 from ..counters import birth, reading
 from ..deadline import ambient, used
 from ..drivers.pool import Abandoned, run
@@ -30,7 +30,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-LONGEST = sys.float_info.max  # the largest number of seconds there is: nothing to wait for, but nothing to refuse
 _RUNS_LATER = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
@@ -99,7 +98,7 @@ class Timeout:
     def __init__(self, seconds: float, *, name: str = "", max_abandoned: int = 32) -> None:
         if callable(seconds):
             raise TypeError("a limit takes seconds, not the function: write  limit = Timeout(2.0)  and then  @limit")
-        if not isinstance(seconds, (int, float)) or not 0 < seconds <= LONGEST:
+        if not is_amount(seconds) or seconds == 0:
             raise ConfigError(f"a limit is in seconds, more than 0 and finite, not {seconds!r}")
         if type(max_abandoned) is not int or max_abandoned < 1:
             raise ConfigError(f"max_abandoned is a number of calls, 1 or more, not {max_abandoned!r}")
