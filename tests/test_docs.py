@@ -74,7 +74,7 @@ def readme() -> dict[str, Any]:
     def post(url: str, **more: object) -> object:
         if names["fails"]:
             raise Timeout
-        return SimpleNamespace(json=dict)
+        return SimpleNamespace(status_code=200, json=dict)
 
     names["requests"] = SimpleNamespace(post=post)
     exec(compile(block, "README.md", "exec"), names)

@@ -123,6 +123,7 @@ def test_a_call_that_outlasts_its_budget_is_cut(mode: str, door: str, loop: str)
             answer = caller.ask("POST", "/tx" if door == "tx" else "/CORE/x", TX, headers)
             assert (answer.status, answer.code) == (504, "E906")
             assert "the budget of 150 ms is spent while waiting for CORE" in answer.json()["detail"]
+            assert answer.json()["maybe_executed"] is True
             core.wait_for(in_flight=0, left=1)
             core.ctl(mode="normal")
             assert caller.ask("POST", "/tx", TX).code == "0000"

@@ -30,7 +30,8 @@ def budget_over(exchange: Exchange, now: float) -> None:
     if exchange.phase in (CONNECTING, SENDING, WAITING) and exchange.full and type(exchange.token) is Trial:
         go_on_alone(exchange, "E906", detail)
     else:
-        exchange.fail("E906", f"{detail} {WHERE[exchange.phase]} {exchange.backend.name}", CUT)
+        more = {"maybe_executed": True} if exchange.phase in (SENDING, WAITING) and not exchange.started else {}
+        exchange.fail("E906", f"{detail} {WHERE[exchange.phase]} {exchange.backend.name}", CUT, **more)
 
 
 def too_long(exchange: Exchange, now: float) -> None:
