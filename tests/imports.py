@@ -12,7 +12,7 @@ SRC = Path(__file__).resolve().parent.parent / "src"
 # the public names: it reaches no further than the wall, and only what stands after it may write `from seawall import`.
 ORDER = (
     "amounts", "errors", "outcome", "events", "counters", "plan", "drivers", "deadline", "headers", "guard", "policies",
-    "target", "wall", "__init__", "budgetplan", "faults", "measure", "hub", "demo", "cli", "__main__",
+    "target", "wall", "__init__", "adapters", "llm", "budgetplan", "faults", "measure", "hub", "demo", "cli", "__main__",
 )
 
 

@@ -171,6 +171,11 @@ class BudgetHeaders:
         """Requests whose budget was not believed."""
         return reading(self._ignored)
 
+    @property
+    def sends(self) -> tuple[str, ...]:
+        """Names of the headers that :meth:`outgoing` writes."""
+        return tuple(form.name for form in self._send)
+
     def read(self, headers: Headers) -> float | None:
         """The budget of a request, in seconds; ``None`` where nothing limits it.
 

@@ -1,0 +1,22 @@
+"""Budget and breaker where a program makes its calls already: in its HTTP client and its web framework.
+
+::
+
+    protection  which target a request is for, what it is told, whether it may be sent again
+    attempt     one attempt: its way in, the time it may take, and its way out at the end of the body
+    exchange    one request: attempted once, or as often as its target's retry decides
+    native      errors that are the client's own class as well
+    twice       finds the client's own retries below or above ours, and says so once
+    family      httpx and httpx2, which share all but their classes
+    paced       urllib3's connections, reading no longer than there is time
+    httpx, httpx2, requests, urllib3, aiohttp       the clients
+    answers     what a web framework answers where a call was refused or came too late
+    asgi, wsgi  the frameworks
+
+Each client and framework is an extra; nothing is imported here that the program did not install.
+"""
+
+from .exchange import FailedAnswer
+from .protection import wall
+
+__all__ = ["FailedAnswer", "wall"]

@@ -1,0 +1,194 @@
+"""One request of a client: attempted once, or as often as its target's retry decides.
+
+What a client's adapter has to supply is ``send``: it makes one attempt, by the client's own means, and returns an
+:class:`Answer`. The order of things, the breaker's share and the reasons to stop are written here, for threads and for
+tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from ..deadline import ambient
+from ..drivers import aio, threads
+from ..errors import SeawallError
+from ..guard.nesting import loops_around, repeats
+from ..headers import retry_after
+from ..plan import Ended, retrying
+from ..target import Target
+from .attempt import Attempt, running
+from .native import Natives
+from .protection import Protection
+
+__all__ = ["KEEP", "Answer", "Exchange", "FailedAnswer"]
+
+KEEP = 65536  # bytes of a failed answer's body that are read before the request is repeated
+NEUTRAL = frozenset({408, 429})  # they tell of the client, not of the target's health
+
+
+class FailedAnswer(SeawallError):
+    """A target answered with a failure: what rules and retries of a target see. The caller gets the answer itself.
+
+    Attributes:
+        status: Its HTTP status.
+        response: The client's response.
+        retry_after: Seconds for which the target asks to be left alone; ``None``: it does not ask.
+        whole: Whether its body is at hand, so that nothing is lost if the request is repeated.
+    """
+
+    def __init__(self, status: int, response: Any = None, retry_after: float | None = None, whole: bool = True) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status, self.response, self.retry_after, self.whole = status, response, retry_after, whole
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, None, self.retry_after)
+
+
+class Answer(Protocol):
+    """What a client answered to one attempt."""
+
+    response: Any
+    """The client's own response."""
+    status: int
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, or ``None``."""
+
+    def keep(self) -> Any:
+        """Read the body, if it is short; whether it is at hand as a whole now. Of an async client: awaitable."""
+
+
+class Exchange:
+    """One request.
+
+    Args:
+        target: For which.
+        protection: Of the client.
+        natives: Its errors.
+        repeatable: Whether it may be sent again once it was sent.
+    """
+
+    __slots__ = ("_made", "natives", "protection", "repeatable", "target")
+
+    def __init__(self, target: Target, protection: Protection, natives: Natives, repeatable: bool) -> None:
+        self.target, self.protection, self.natives, self.repeatable = target, protection, natives, repeatable
+        self._made = 0
+
+    # -- in a thread
+    def run(self, send: Callable[[Attempt], Answer]) -> Any:
+        """The client's response; or its error, or ours."""
+        stack = self.target
+        if stack.retry is None:
+            return self._attempt(send).response
+        plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
+        try:
+            return threads.perform(plan, lambda: self._kept(self._attempt(send)), time.sleep)
+        except FailedAnswer as failed:
+            return failed.response
+
+    def _attempt(self, send: Callable[[Attempt], Answer]) -> Answer:
+        attempt = Attempt(self.target)
+        try:
+            attempt.enter()
+            attempt.begin(self.protection)
+            before = running.set(attempt)
+            try:
+                answer = send(attempt)
+            finally:
+                running.reset(before)
+        except BaseException as error:
+            self._failed(attempt, error)
+            raise
+        self._judge(attempt, answer)
+        return answer
+
+    def _kept(self, answer: Answer) -> Any:
+        """The response, or the failure that it is for the plan: read as a whole first, if there may be a next attempt."""
+        failed = self._failure(answer)
+        if failed is None:
+            return answer.response
+        failed.whole = not self._wants_more() or answer.keep()
+        raise failed
+
+    # -- in a task
+    async def arun(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Any:
+        """:meth:`run` for a task."""
+        stack = self.target
+        if stack.retry is None:
+            return (await self._aattempt(send)).response
+
+        async def once() -> Any:
+            return await self._akept(await self._aattempt(send))
+
+        plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
+        try:
+            return await aio.perform(plan, once)
+        except FailedAnswer as failed:
+            return failed.response
+
+    async def _aattempt(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Answer:
+        attempt = Attempt(self.target)
+        try:
+            await attempt.aenter()
+            attempt.begin(self.protection)
+            before = running.set(attempt)
+            try:
+                answer = await send(attempt)
+            finally:
+                running.reset(before)
+        except BaseException as error:
+            self._failed(attempt, error)
+            raise
+        self._judge(attempt, answer)
+        return answer
+
+    async def _akept(self, answer: Answer) -> Any:
+        failed = self._failure(answer)
+        if failed is None:
+            return answer.response
+        failed.whole = not self._wants_more() or await answer.keep()
+        raise failed
+
+    # -- for both
+    def _failed(self, attempt: Attempt, error: BaseException) -> None:
+        """The attempt ended without an answer."""
+        told = attempt.verdict(error, self.natives)
+        attempt.broke(error if isinstance(error, self.natives.own) else told, self.natives)
+        if told is not error:
+            raise told from error
+
+    def _judge(self, attempt: Attempt, answer: Answer) -> None:
+        status = answer.status
+        failed = FailedAnswer(status, answer.response) if status >= 500 and not _from_a_hub(answer) else None
+        attempt.answered(answer.response, failed, status in NEUTRAL)
+
+    def _failure(self, answer: Answer) -> FailedAnswer | None:
+        status = answer.status
+        if (status < 500 and status != 429) or _from_a_hub(answer):
+            return None
+        asked = retry_after(answer.header("Retry-After"), answer.header("Date")) if status in (429, 503) else None
+        return None if status == 429 and asked is None else FailedAnswer(status, answer.response, asked)
+
+    def _wants_more(self) -> bool:
+        self._made += 1
+        retry = self.target.retry
+        return self.repeatable and retry is not None and self._made < retry.settings.max_attempts
+
+    def _may_repeat(self, ended: Ended) -> bool:
+        error = ended.error
+        if isinstance(error, FailedAnswer):
+            return self.repeatable and error.whole
+        if isinstance(error, self.natives.own):
+            return False
+        return self.repeatable or isinstance(error, self.natives.unsent)
+
+
+def _from_a_hub(answer: Answer) -> bool:
+    """Whether a hub on the way has answered by itself: it is alive, and has had its reasons."""
+    return answer.header("X-Seawall-Code") is not None
+
+
+repeats(Exchange.run.__code__, "stack")
+repeats(Exchange.arun.__code__, "stack")

@@ -1,0 +1,202 @@
+"""httpx and httpx2: one adapter for two libraries that share all but their classes.
+
+A transport stands between the client and its own transport. Time is cut where bytes are read and written: the network
+backend of httpcore's pool is put into one that allows each read and write only what is left of the attempt
+(:mod:`seawall.adapters.sockets`). So neither a head nor a body that comes byte by byte lasts longer, in threads and in
+tasks, and the client's own time limits stay as they are.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from types import ModuleType
+from typing import Any
+
+from ..errors import SeawallError
+from .attempt import Attempt
+from .bodies import AsyncBody, HttpxAnswer, SyncBody
+from .exchange import Exchange
+from .native import Natives
+from .protection import Protection, Wish
+from .sockets import paced
+from .twice import sdk_repeats, warn_of_retries
+
+__all__ = ["AsyncGate", "Family", "Gate", "SyncGate", "protect"]
+
+
+class Family:
+    """What httpx, or httpx2, calls its things.
+
+    Args:
+        http: The module ``httpx`` or ``httpx2``.
+        core: The module ``httpcore`` or ``httpcore2``.
+        module: The adapter in which the errors stand.
+    """
+
+    def __init__(self, http: ModuleType, core: ModuleType, module: str) -> None:
+        self.http: Any = http
+        self.core: Any = core
+        # A client takes a stream of its own base class only.
+        self.sync_body: Any = type("Body", (SyncBody, self.http.SyncByteStream), {})
+        self.async_body: Any = type("AsyncBody", (AsyncBody, self.http.AsyncByteStream), {})
+        self.natives = Natives(
+            module,
+            refused=self.http.TransportError,
+            late=self.http.TimeoutException,
+            timeouts=(self.http.TimeoutException,),
+            unsent=(self.http.ConnectError, self.http.ConnectTimeout),
+            own=(self.http.PoolTimeout,),
+            attributes={"_request": None},
+        )
+
+
+class Gate:
+    """What the sync and the async transport share: each request goes through it.
+
+    Args:
+        family: The library.
+        inner: The transport that does the work.
+        protection: Whose targets and limits hold.
+    """
+
+    def __init__(self, family: Family, inner: Any, protection: Protection) -> None:
+        self.family, self.inner, self.protection = family, inner, protection
+        self.paced = paced(family, inner)
+        retries = getattr(getattr(inner, "_pool", None), "_retries", 0)
+        if isinstance(retries, int) and retries:
+            warn_of_retries(
+                None, f"{type(inner).__name__}(retries={retries})", retries + 1,
+                "Leave retries= away, and give the target a retry.",
+            )  # fmt: skip
+
+    def exchange(self, request: Any) -> Exchange:
+        """The way of one request."""
+        url, wish = request.url, _wish(request)
+        target = self.protection.find(url.scheme, url.host, url.port, wish)
+        sdk = request.headers.get("x-stainless-retry-count")
+        if sdk is not None and sdk != "0":
+            sdk_repeats(target, sdk)
+        again = self.protection.may_repeat(request.method, request.headers.get("idempotency-key"), wish)
+        return Exchange(target, self.protection, self.family.natives, again and _is_whole(request))
+
+    def prepare(self, attempt: Attempt, request: Any) -> None:
+        """Tell the callee what is left, and wait no longer than that for a connection."""
+        if attempt.end == inf:
+            return
+        left = max(0.0, attempt.left())
+        for name, value in self.protection.told(left, request.headers).items():
+            request.headers[name] = value
+        limits = request.extensions.get("timeout")
+        cut = {"pool": left} if self.paced else dict.fromkeys(("connect", "read", "write", "pool"), left)
+        if limits is not None:
+            cut = {name: left if limits.get(name) is None else min(left, limits[name]) for name in cut}
+        request.extensions = {**request.extensions, "timeout": {**(limits or {}), **cut}}
+
+
+def _wish(request: Any) -> Wish | None:
+    wish = request.extensions.get("seawall")
+    if wish is None:
+        return None
+    if not isinstance(wish, dict) or set(wish) - {"target", "idempotent"}:
+        raise TypeError(f'extensions={{"seawall": ...}} takes {{"target": "CORE", "idempotent": True}}, not {wish!r}')
+    return Wish(wish.get("target"), wish.get("idempotent"))
+
+
+class SyncGate(Gate):
+    """The way of a request in a thread."""
+
+    def handle_request(self, request: Any) -> Any:
+        """Send ``request`` behind its target's policies, and return the response."""
+
+        def send(attempt: Attempt) -> HttpxAnswer:
+            self.prepare(attempt, request)
+            response = self.inner.handle_request(request)
+            return HttpxAnswer(response, self.family.sync_body(response.stream, attempt, self.family.natives, request))
+
+        try:
+            return self.exchange(request).run(send)
+        except SeawallError as error:
+            raise self.family.natives.of(error, request) from None
+
+    def __enter__(self) -> Any:
+        """Open the transport inside."""
+        self.inner.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Close the transport inside."""
+        self.inner.__exit__(*error)
+
+    def close(self) -> None:
+        """Close the transport inside."""
+        self.inner.close()
+
+
+class AsyncGate(Gate):
+    """The way of a request in a task."""
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send ``request`` behind its target's policies, and return the response."""
+
+        async def send(attempt: Attempt) -> HttpxAnswer:
+            self.prepare(attempt, request)
+            if self.paced or attempt.end == inf:
+                response = await self.inner.handle_async_request(request)
+            else:
+                response = await self._cut(attempt, request)
+            return HttpxAnswer(response, self.family.async_body(response.stream, attempt, self.family.natives, request))
+
+        try:
+            return await self.exchange(request).arun(send)
+        except SeawallError as error:
+            raise self.family.natives.of(error, request) from None
+
+    async def _cut(self, attempt: Attempt, request: Any) -> Any:
+        """Through a transport that has no sockets to go by: cancelled at the end."""
+        from ..drivers.ends import End
+
+        end = End(max(0.0, attempt.left()))
+        try:
+            response = await self.inner.handle_async_request(request)
+        except BaseException as error:
+            if end.over(error):
+                raise attempt.exceeded() from error
+            raise
+        end.over(None)
+        return response
+
+    async def __aenter__(self) -> Any:
+        """Open the transport inside."""
+        await self.inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        """Close the transport inside."""
+        await self.inner.__aexit__(*error)
+
+    async def aclose(self) -> None:
+        """Close the transport inside."""
+        await self.inner.aclose()
+
+
+def protect(client: Any, wrap: Any, kind: type) -> Any:
+    """Put each transport of ``client`` into ``wrap(transport)``, unless it is one of ``kind`` already."""
+    transport, mounts = getattr(client, "_transport", None), getattr(client, "_mounts", None)
+    if transport is None or not isinstance(mounts, dict):
+        raise TypeError(
+            f"protect() takes a Client or an AsyncClient, not {client!r}: for others write  transport=Transport(wall)"
+        )
+    if not isinstance(transport, kind):
+        client._transport = wrap(transport)
+    for pattern, mounted in mounts.items():
+        if mounted is not None and not isinstance(mounted, kind):
+            mounts[pattern] = wrap(mounted)
+    return client
+
+
+def _is_whole(request: Any) -> bool:
+    """Whether its body is at hand, and can be sent a second time."""
+    try:
+        return request.content is not None
+    except RuntimeError:  # RequestNotRead: it comes from an iterator
+        return False
