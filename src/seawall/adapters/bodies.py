@@ -92,6 +92,7 @@ class SyncBody(_Body):
                     return False
         except Exception:
             return False  # whoever reads it gets to see that
+        self._inner.close()  # its connection is of use again
         return True
 
     def close(self) -> None:
@@ -148,6 +149,7 @@ class AsyncBody(_Body):
                     return False
         except Exception:
             return False  # whoever reads it gets to see that
+        await self._inner.aclose()  # its connection is of use again
         return True
 
     async def aclose(self) -> None:
