@@ -46,7 +46,8 @@ class Subject:
 
     name = ""
     tasks = False
-    warns = False  # whether the client itself complains of a response that was dropped
+    repeats = False  # whether the client itself sends once more what failed by a lost connection
+    keeps = False  # whether a response that was dropped stays alive until its connection ends
     refused: type[Exception]
     late: type[Exception]
     broken: tuple[type[Exception], ...]
@@ -186,6 +187,9 @@ def _httpx(kind: type[HttpxSync], module: str) -> type[Subject]:
 
 def subjects() -> Iterator[type[Subject]]:
     """All of them."""
+    from tests.adapters import subject_aiohttp
+
     for module in ("httpx", "httpx2"):
         yield _httpx(HttpxSync, module)
         yield _httpx(HttpxAsync, module)
+    yield subject_aiohttp.Aiohttp

@@ -36,17 +36,18 @@ running: ContextVar[Attempt | None] = ContextVar("seawall_attempt", default=None
 class Attempt(Passage):
     """One attempt. ``end`` is when it has to be over, on :func:`time.monotonic`; infinite where nothing limits it."""
 
-    __slots__ = ("__weakref__", "_answered", "_budgeted", "_end", "_first", "_limit", "_over", "end")
+    __slots__ = ("__weakref__", "_answered", "_budgeted", "_early", "_end", "_first", "_judged", "_limit", "_over", "end")
 
     def __init__(self, target: Target) -> None:
         self.end = self._end = self._limit = self._first = inf
         self._over = True  # until it is made: what was not, has nothing to give back
         super().__init__(target)
-        self._answered = self._budgeted = self._over = False
+        self._answered = self._budgeted = self._early = self._judged = self._over = False
 
     def __del__(self) -> None:
         if not self._over:  # its response was dropped without having been closed
-            self.finish()
+            self._over = True
+            self.ended()
 
     def begin(self, protection: Protection) -> None:
         """It is in: the time begins."""
@@ -97,6 +98,12 @@ class Attempt(Passage):
             failed: Where it is a failure by its status.
             neutral: Whether its status says nothing about the target's health.
         """
+        self._judge(result, failed, neutral)
+        self._judged = True
+        if self._early:
+            self.finish()
+
+    def _judge(self, result: Any, failed: FailedAnswer | None, neutral: bool) -> None:
         breaker, token = self.breaker, self.token
         if breaker is None or token is None:
             return
@@ -118,8 +125,10 @@ class Attempt(Passage):
         self.end = self._end
 
     def finish(self) -> None:
-        """The body has ended, or nobody wants more of it."""
-        if not self._over:
+        """The body has ended, or nobody wants more of it. Of a short one that may be before its head was judged."""
+        if not self._judged:
+            self._early = True
+        elif not self._over:
             self._over = True
             self.ended()
 
