@@ -36,10 +36,10 @@ running: ContextVar[Attempt | None] = ContextVar("seawall_attempt", default=None
 class Attempt(Passage):
     """One attempt. ``end`` is when it has to be over, on :func:`time.monotonic`; infinite where nothing limits it."""
 
-    __slots__ = ("__weakref__", "_answered", "_budgeted", "_early", "_end", "_first", "_judged", "_limit", "_over", "end")
+    __slots__ = ("__weakref__", "_answered", "_budgeted", "_early", "_end", "_first", "_judged", "_limit", "_over", "end", "gap")
 
     def __init__(self, target: Target) -> None:
-        self.end = self._end = self._limit = self._first = inf
+        self.end = self._end = self._limit = self._first = self.gap = inf
         self._over = True  # until it is made: what was not, has nothing to give back
         super().__init__(target)
         self._answered = self._budgeted = self._early = self._judged = self._over = False
@@ -49,13 +49,13 @@ class Attempt(Passage):
             self._over = True
             self.ended()
 
-    def begin(self, protection: Protection) -> None:
-        """It is in: the time begins."""
+    def begin(self, protection: Protection, first: float | None = None) -> None:
+        """It is in: the time begins. ``first``: seconds until the first byte of its body."""
         timeout = self.stack.timeout
         limit = inf if timeout is None else timeout.seconds
         if protection.total is not None and protection.total < limit:
             limit = protection.total
-        first = inf if protection.first is None else protection.first
+        first = inf if first is None else first
         if self.deadline is None and limit == inf and first == inf:
             return
         left = inf if self.deadline is None else self.deadline.remaining()
@@ -70,10 +70,8 @@ class Attempt(Passage):
 
     def cut(self, own: float | None) -> float | None:
         """The client's ``own`` limit, and no longer than what is left: 0 or less where nothing is."""
-        if self.end == inf:
-            return own
-        left = self.end - monotonic()
-        return left if own is None or left < own else own
+        left = min(self.end - monotonic(), self.gap)
+        return own if left == inf or (own is not None and own < left) else left
 
     def verdict(self, error: BaseException, natives: Natives) -> BaseException:
         """What ``error`` was: at the end of the time, the end of the time."""
@@ -120,9 +118,11 @@ class Attempt(Passage):
         self._answered = outcome is SUCCESS
         breaker.settle(token, outcome, word)
 
-    def body_began(self) -> None:
-        """The first byte of the body is there."""
+    def body_began(self, gap: float | None) -> None:
+        """A byte of the body is there; from here on nothing may be silent for longer than ``gap``."""
         self.end = self._end
+        if gap is not None:
+            self.gap = gap
 
     def finish(self) -> None:
         """The body has ended, or nobody wants more of it. Of a short one that may be before its head was judged."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SeawallError
 from .attempt import Attempt, running
 from .exchange import KEEP
-from .native import Natives
+
+if TYPE_CHECKING:
+    from .family import Gate
 
 __all__ = ["AsyncBody", "HttpxAnswer", "SyncBody"]
 
@@ -30,8 +32,9 @@ class HttpxAnswer:
 
 
 class _Body:
-    def __init__(self, inner: Any, attempt: Attempt, natives: Natives, request: Any) -> None:
-        self._inner, self._attempt, self._natives, self._request = inner, attempt, natives, request
+    def __init__(self, inner: Any, attempt: Attempt, gate: Gate, request: Any) -> None:
+        self._inner, self._attempt, self._request = inner, attempt, request
+        self._natives, self._gap = gate.family.natives, gate.protection.gap
         self._kept: list[bytes] = []
         self._rest: Any = None  # what is left to be read after that
 
@@ -44,7 +47,7 @@ class _Body:
     def _look(self) -> None:
         """After each part: the first is there; and is there time for more?"""
         attempt = self._attempt
-        attempt.body_began()
+        attempt.body_began(self._gap)
         if attempt.left() <= 0.0:
             told = attempt.exceeded()
             attempt.broke(told, self._natives)

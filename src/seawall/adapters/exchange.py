@@ -68,13 +68,16 @@ class Exchange:
         protection: Of the client.
         natives: Its errors.
         repeatable: Whether it may be sent again once it was sent.
+        first: Seconds until the first byte of its answer's body; ``None``: no limit of its own.
     """
 
-    __slots__ = ("_made", "natives", "protection", "repeatable", "target")
+    __slots__ = ("_first", "_made", "natives", "protection", "repeatable", "target")
 
-    def __init__(self, target: Target, protection: Protection, natives: Natives, repeatable: bool) -> None:
+    def __init__(
+        self, target: Target, protection: Protection, natives: Natives, repeatable: bool, first: float | None = None
+    ) -> None:
         self.target, self.protection, self.natives, self.repeatable = target, protection, natives, repeatable
-        self._made = 0
+        self._first, self._made = first, 0
 
     # -- in a thread
     def run(self, send: Callable[[Attempt], Answer]) -> Any:
@@ -92,7 +95,7 @@ class Exchange:
         attempt = Attempt(self.target)
         try:
             attempt.enter()
-            attempt.begin(self.protection)
+            attempt.begin(self.protection, self._first)
             before = running.set(attempt)
             try:
                 answer = send(attempt)
@@ -132,7 +135,7 @@ class Exchange:
         attempt = Attempt(self.target)
         try:
             await attempt.aenter()
-            attempt.begin(self.protection)
+            attempt.begin(self.protection, self._first)
             before = running.set(attempt)
             try:
                 answer = await send(attempt)

@@ -77,7 +77,8 @@ class Gate:
         if sdk is not None and sdk != "0":
             sdk_repeats(target, sdk)
         again = self.protection.may_repeat(request.method, request.headers.get("idempotency-key"), wish)
-        return Exchange(target, self.protection, self.family.natives, again and _is_whole(request))
+        first = self.protection.first_of(request)
+        return Exchange(target, self.protection, self.family.natives, again and _is_whole(request), first)
 
     def prepare(self, attempt: Attempt, request: Any) -> None:
         """Tell the callee what is left, and wait no longer than that for a connection."""
@@ -111,7 +112,7 @@ class SyncGate(Gate):
         def send(attempt: Attempt) -> HttpxAnswer:
             self.prepare(attempt, request)
             response = self.inner.handle_request(request)
-            return HttpxAnswer(response, self.family.sync_body(response.stream, attempt, self.family.natives, request))
+            return HttpxAnswer(response, self.family.sync_body(response.stream, attempt, self, request))
 
         try:
             return self.exchange(request).run(send)
@@ -144,7 +145,7 @@ class AsyncGate(Gate):
                 response = await self.inner.handle_async_request(request)
             else:
                 response = await self._cut(attempt, request)
-            return HttpxAnswer(response, self.family.async_body(response.stream, attempt, self.family.natives, request))
+            return HttpxAnswer(response, self.family.async_body(response.stream, attempt, self, request))
 
         try:
             return await self.exchange(request).arun(send)

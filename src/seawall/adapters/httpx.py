@@ -60,15 +60,15 @@ class AsyncTransport(AsyncGate, httpx.AsyncBaseTransport):
         super().__init__(_family, httpx.AsyncHTTPTransport() if inner is None else inner, Protection(wall, **options))
 
 
-def protect(client: C, wall: Wall | None = None, **options: Any) -> C:
+def protect(client: C, wall: Wall | Protection | None = None, **options: Any) -> C:
     """Let all requests of ``client`` go through the targets of ``wall``; its mounts and proxies too. Returns ``client``.
 
     Args:
         client: Not used yet: connections that are open already are not cut at the end of a budget.
-        wall: Holds the targets. Default: :data:`seawall.adapters.wall`.
+        wall: Holds the targets. Default: :data:`seawall.adapters.wall`. Or a protection that was made before.
         options: As :class:`Transport` takes them.
     """
-    protection = Protection(wall, **options)
+    protection = wall if isinstance(wall, Protection) else Protection(wall, **options)
     kind: type[Gate] = AsyncGate if isinstance(client, httpx.AsyncClient) else SyncGate
     outside = AsyncTransport if kind is AsyncGate else Transport
 

@@ -51,12 +51,13 @@ class Protection:
         total: Seconds that one attempt may take, from its admission to the last byte of its body; the target's own
             :class:`~seawall.Timeout` holds as well. Default: only that.
         first: Seconds until the first byte of the body. Default: as ``total``.
+        gap: With ``total``: seconds between two parts of the body, once it has begun. Default: the client's own limit.
 
     Raises:
-        ConfigError: ``total`` or ``first`` is no number of seconds.
+        ConfigError: ``total``, ``first`` or ``gap`` is no number of seconds, or ``gap`` stands without ``total``.
     """
 
-    __slots__ = ("_known", "_naming", "_tells", "first", "idempotent", "total", "wall", "wire")
+    __slots__ = ("_known", "_naming", "first", "gap", "idempotent", "total", "wall", "wire")
 
     def __init__(
         self,
@@ -67,14 +68,17 @@ class Protection:
         idempotent: bool = False,
         total: float | None = None,
         first: float | None = None,
+        gap: float | None = None,
     ) -> None:
-        for word, value in (("total", total), ("first", first)):
+        for word, value in (("total", total), ("first", first), ("gap", gap)):
             if value is not None and (not is_amount(value) or value == 0):
                 raise ConfigError(f"{word} is in seconds, more than 0 and finite, not {value!r}")
+        if gap is not None and total is None:
+            raise ConfigError("gap= holds together with total=: say how long the whole may take")
         if wall is not None and not isinstance(wall, Wall):
             raise TypeError(f"the targets are held by a Wall, made by seawall.Wall(), not by {wall!r}")
         self.wall = globals()["wall"] if wall is None else wall
-        self.wire, self.idempotent, self.total, self.first = headers, idempotent, total, first
+        self.wire, self.idempotent, self.total, self.first, self.gap = headers, idempotent, total, first, gap
         self._naming = target
         self._known: dict[tuple[str, str, int | None], Target] = {}
 
@@ -104,6 +108,10 @@ class Protection:
         if wish is not None and wish.idempotent is not None:
             return wish.idempotent
         return self.idempotent or key is not None or method.upper() in IDEMPOTENT
+
+    def first_of(self, request: Any) -> float | None:
+        """Seconds until the first byte of the answer's body to ``request``; ``None``: no limit of its own."""
+        return self.first
 
     def told(self, left: float, given: Mapping[str, Any]) -> dict[str, str]:
         """The headers that tell the callee what is left: never more than the request says already.

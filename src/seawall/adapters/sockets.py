@@ -33,7 +33,7 @@ def paced(family: Family, transport: Any) -> bool:
 
 def _cut(own: float | None, late: type[Exception]) -> float | None:
     attempt = running.get()
-    if attempt is None or attempt.end == inf:
+    if attempt is None or attempt.end == inf:  # a gap comes with a total
         return own
     left = attempt.cut(own)
     if left is not None and left <= 0.0:
