@@ -66,9 +66,11 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
     async def through(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
         url = request.url
         target = protection.find(url.scheme, url.host or "", url.port)
-        if target.retry is not None and hasattr(request.session, "_retry_connection"):
-            request.session._retry_connection = False  # its own second attempt on a lost connection: two loops multiply
-        again = protection.may_repeat(request.method, request.headers.get("Idempotency-Key"))
+        again = False
+        if target.retry is not None:
+            again = protection.may_repeat(request.method, request.headers.get("Idempotency-Key")) and _is_whole(request.body)
+            if hasattr(request.session, "_retry_connection"):
+                request.session._retry_connection = False  # its own second attempt on a lost connection: loops multiply
 
         async def send(attempt: Attempt) -> _Answer:
             if attempt.end == inf:
@@ -77,9 +79,10 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
             return _Answer(await _within(attempt, handler(request)), attempt)
 
         try:
-            response: aiohttp.ClientResponse = await Exchange(
-                target, protection, natives, again and _is_whole(request.body)
-            ).arun(send)
+            exchange = Exchange(target, protection, natives, again)
+            response: aiohttp.ClientResponse = (
+                (await exchange.aonce(send)).response if target.retry is None else await exchange.arun(send)
+            )
         except SeawallError as error:
             raise natives.of(error) from None
         return response
@@ -112,10 +115,14 @@ class _Answer:
 
     def __init__(self, response: aiohttp.ClientResponse, attempt: Attempt) -> None:
         self.response, self.status, self._attempt = response, response.status, attempt
+        content = response.content
+        if content.is_eof() and content.exception() is None:  # it came with its head
+            attempt.finish()
+            return
         watch = _Watch(response, attempt)
         if response.connection is not None:
             response.connection.add_callback(watch.released)
-        response.content.on_eof(watch.released)
+        content.on_eof(watch.released)
 
     def header(self, name: str) -> str | None:
         """The value of a header, or ``None``."""

@@ -96,27 +96,24 @@ class Attempt(Passage):
             failed: Where it is a failure by its status.
             neutral: Whether its status says nothing about the target's health.
         """
-        self._judge(result, failed, neutral)
         self._judged = True
+        breaker, token = self.breaker, self.token
+        if breaker is not None and token is not None:
+            if neutral:
+                outcome, word = IGNORED, ""
+            elif failed is not None:
+                outcome, word = breaker.rules.of_error(failed), f"HTTP {failed.status}"
+            else:
+                outcome, word = breaker.rules.of_result(result) if breaker.rules.result_tests else SUCCESS, "result"
+            if outcome is SUCCESS and type(token) is not Trial:
+                if token.noted:
+                    breaker.settle(token, IGNORED)  # it answers: calls cut by their callers do not add up
+            else:
+                self.token = None
+                self._answered = outcome is SUCCESS
+                breaker.settle(token, outcome, word)
         if self._early:
             self.finish()
-
-    def _judge(self, result: Any, failed: FailedAnswer | None, neutral: bool) -> None:
-        breaker, token = self.breaker, self.token
-        if breaker is None or token is None:
-            return
-        if neutral:
-            outcome, word = IGNORED, ""
-        elif failed is not None:
-            outcome, word = breaker.rules.of_error(failed), f"HTTP {failed.status}"
-        else:
-            outcome, word = breaker.rules.of_result(result), "result"
-        if outcome is SUCCESS and type(token) is not Trial:
-            breaker.settle(token, IGNORED)  # it answers: calls cut by their callers do not add up
-            return
-        self.token = None
-        self._answered = outcome is SUCCESS
-        breaker.settle(token, outcome, word)
 
     def body_began(self, gap: float | None) -> None:
         """A byte of the body is there; from here on nothing may be silent for longer than ``gap``."""

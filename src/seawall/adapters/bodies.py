@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +59,7 @@ class SyncBody(_Body):
     """:class:`_Body` for threads."""
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from self._kept
-        if self._rest is None:
-            self._rest = self._parts()
-        yield from self._rest
+        return self._parts() if self._rest is None else chain(self._kept, self._rest)
 
     def _parts(self) -> Iterator[bytes]:
         attempt, parts = self._attempt, iter(self._inner)
@@ -109,11 +107,12 @@ class SyncBody(_Body):
 class AsyncBody(_Body):
     """:class:`_Body` for tasks."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._parts() if self._rest is None else self._again()
+
+    async def _again(self) -> AsyncIterator[bytes]:
         for part in self._kept:
             yield part
-        if self._rest is None:
-            self._rest = self._parts()
         async for part in self._rest:
             yield part
 

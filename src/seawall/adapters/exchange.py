@@ -84,14 +84,15 @@ class Exchange:
         """The client's response; or its error, or ours."""
         stack = self.target
         if stack.retry is None:
-            return self._attempt(send).response
+            return self.once(send).response
         plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
         try:
-            return threads.perform(plan, lambda: self._kept(self._attempt(send)), time.sleep)
+            return threads.perform(plan, lambda: self._kept(self.once(send)), time.sleep)
         except FailedAnswer as failed:
             return failed.response
 
-    def _attempt(self, send: Callable[[Attempt], Answer]) -> Answer:
+    def once(self, send: Callable[[Attempt], Answer]) -> Answer:
+        """One attempt, and nothing after it."""
         attempt = Attempt(self.target)
         try:
             attempt.enter()
@@ -120,10 +121,10 @@ class Exchange:
         """:meth:`run` for a task."""
         stack = self.target
         if stack.retry is None:
-            return (await self._aattempt(send)).response
+            return (await self.aonce(send)).response
 
         async def once() -> Any:
-            return await self._akept(await self._aattempt(send))
+            return await self._akept(await self.aonce(send))
 
         plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
         try:
@@ -131,7 +132,8 @@ class Exchange:
         except FailedAnswer as failed:
             return failed.response
 
-    async def _aattempt(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Answer:
+    async def aonce(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Answer:
+        """One attempt, and nothing after it."""
         attempt = Attempt(self.target)
         try:
             await attempt.aenter()
@@ -164,6 +166,9 @@ class Exchange:
 
     def _judge(self, attempt: Attempt, answer: Answer) -> None:
         status = answer.status
+        if status < 400:
+            attempt.answered(answer.response, None, False)
+            return
         failed = FailedAnswer(status, answer.response) if status >= 500 and not _from_a_hub(answer) else None
         attempt.answered(answer.response, failed, status in NEUTRAL)
 

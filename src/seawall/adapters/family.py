@@ -13,11 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import SeawallError
+from ..target import Target
 from .attempt import Attempt
 from .bodies import AsyncBody, HttpxAnswer, SyncBody
 from .exchange import Exchange
 from .native import Natives
-from .protection import Protection, Wish
+from .protection import ORIGINS, Protection, Wish
 from .sockets import paced
 from .twice import sdk_repeats, warn_of_retries
 
@@ -62,6 +63,7 @@ class Gate:
     def __init__(self, family: Family, inner: Any, protection: Protection) -> None:
         self.family, self.inner, self.protection = family, inner, protection
         self.paced = paced(family, inner)
+        self._known: dict[tuple[bytes, bytes, int | None], Target] = {}
         retries = getattr(getattr(inner, "_pool", None), "_retries", 0)
         if isinstance(retries, int) and retries:
             warn_of_retries(
@@ -71,19 +73,32 @@ class Gate:
 
     def exchange(self, request: Any) -> Exchange:
         """The way of one request."""
-        url, wish = request.url, _wish(request)
-        target = self.protection.find(url.scheme, url.host, url.port, wish)
-        sdk = request.headers.get("x-stainless-retry-count")
-        if sdk is not None and sdk != "0":
-            sdk_repeats(target, sdk)
-        again = self.protection.may_repeat(request.method, request.headers.get("idempotency-key"), wish)
-        first = self.protection.first_of(request)
-        return Exchange(target, self.protection, self.family.natives, again and _is_whole(request), first)
+        url, wish = request.url, None
+        if "seawall" in request.extensions:
+            wish = _wish(request.extensions["seawall"])
+        origin = url.raw_scheme, url.raw_host, url.port
+        target = self._known.get(origin)
+        if target is None or wish is not None:
+            target = self.protection.find(url.scheme, url.host, url.port, wish)
+            if wish is None:
+                self._remember(origin, target)
+        again = False
+        if target.retry is not None:  # reading a header costs as much as all the policies
+            headers = request.headers
+            again = self.protection.may_repeat(request.method, headers.get("idempotency-key"), wish) and _is_whole(request)
+            sdk = headers.get("x-stainless-retry-count", "0")
+            if sdk != "0":
+                sdk_repeats(target, sdk)
+        first = None if self.protection.first is None else self.protection.first_of(request)
+        return Exchange(target, self.protection, self.family.natives, again, first)
+
+    def _remember(self, origin: tuple[bytes, bytes, int | None], target: Target) -> None:
+        if len(self._known) >= ORIGINS:
+            self._known.clear()
+        self._known[origin] = target
 
     def prepare(self, attempt: Attempt, request: Any) -> None:
         """Tell the callee what is left, and wait no longer than that for a connection."""
-        if attempt.end == inf:
-            return
         left = max(0.0, attempt.left())
         for name, value in self.protection.told(left, request.headers).items():
             request.headers[name] = value
@@ -94,10 +109,7 @@ class Gate:
         request.extensions = {**request.extensions, "timeout": {**(limits or {}), **cut}}
 
 
-def _wish(request: Any) -> Wish | None:
-    wish = request.extensions.get("seawall")
-    if wish is None:
-        return None
+def _wish(wish: Any) -> Wish:
     if not isinstance(wish, dict) or set(wish) - {"target", "idempotent"}:
         raise TypeError(f'extensions={{"seawall": ...}} takes {{"target": "CORE", "idempotent": True}}, not {wish!r}')
     return Wish(wish.get("target"), wish.get("idempotent"))
@@ -110,7 +122,8 @@ class SyncGate(Gate):
         """Send ``request`` behind its target's policies, and return the response."""
 
         def send(attempt: Attempt) -> HttpxAnswer:
-            self.prepare(attempt, request)
+            if attempt.end != inf:
+                self.prepare(attempt, request)
             response = self.inner.handle_request(request)
             return HttpxAnswer(response, self.family.sync_body(response.stream, attempt, self, request))
 
@@ -140,7 +153,8 @@ class AsyncGate(Gate):
         """Send ``request`` behind its target's policies, and return the response."""
 
         async def send(attempt: Attempt) -> HttpxAnswer:
-            self.prepare(attempt, request)
+            if attempt.end != inf:
+                self.prepare(attempt, request)
             if self.paced or attempt.end == inf:
                 response = await self.inner.handle_async_request(request)
             else:

@@ -11,7 +11,7 @@ from ..headers import BudgetHeaders
 from ..target import Target
 from ..wall import Wall
 
-__all__ = ["IDEMPOTENT", "Protection", "Wish", "wall"]
+__all__ = ["IDEMPOTENT", "ORIGINS", "Protection", "Wish", "wall"]
 
 wall = Wall()
 """Holds the targets of adapters that were given no wall: one for the process, so sync and async clients share circuits."""

@@ -56,6 +56,8 @@ class _SyncStream(_Stream):
         return self._inner.read(max_bytes, _cut(timeout, self._core.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if not buffer:
+            return
         if len(buffer) <= PIECE:
             self._inner.write(buffer, _cut(timeout, self._core.WriteTimeout))
             return
