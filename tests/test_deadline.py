@@ -336,3 +336,17 @@ def test_a_limit_under_a_shorter_budget_tells_which_of_them_ended_it() -> None:
     run_async(test())
     with budget(0.01), pytest.raises(DeadlineExceededError):
         limit.call(time.sleep, 0.05)
+
+
+def test_a_function_that_only_makes_a_coroutine_is_refused() -> None:
+    """It would run outside the block: what an undressed decorator of somebody else's makes of an ``async def``."""
+
+    async def later() -> None:
+        raise AssertionError("it runs")
+
+    @budget(1.0)
+    def make() -> Any:
+        return later()
+
+    with pytest.raises(TypeError, match="make it  async def"):
+        make()

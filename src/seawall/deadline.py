@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token, copy_context
 from functools import wraps
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, final
 
 from .amounts import LONGEST, is_amount
@@ -215,7 +215,11 @@ class budget(_Block):
 
         def called(*args: Any, **kwargs: Any) -> Any:
             with budget(seconds, clock=clock):
-                return fn(*args, **kwargs)
+                result = fn(*args, **kwargs)
+            if type(result) is CoroutineType:
+                result.close()
+                raise TypeError(f"{fn!r} returned a coroutine, which would run outside its budget: make it  async def")
+            return result
 
         return cast("F", wraps(fn)(called))
 

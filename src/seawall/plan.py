@@ -44,6 +44,8 @@ class Reason(StrEnum):
     """The attempt may have done its work, and doing it twice was not declared harmless."""
     PUSHBACK = "pushback"
     """The target asked to be left alone for longer than ``max_retry_after``."""
+    CUT = "cut"
+    """Nobody waits for it any more: its caller was cancelled or interrupted."""
     REFUSED = "refused"
     """The next attempt was refused: its circuit had opened, or there was no room."""
     OTHER = "other"
@@ -110,18 +112,25 @@ def retrying(
         The attempt that counts: the successful one, or else the last that ran.
     """
     run = _Run(retry, deadline, around, repeatable)
-    if ended is None:
-        retry.count_call()
-        ended = yield Attempt(1)
-        assert ended is not None
-    delay = run.after(ended)
-    while delay is not None:
-        yield Sleep(delay)
-        if run.too_late():
-            break
-        ended = yield Attempt(run.number)
-        assert ended is not None
+    waiting = False
+    try:
+        if ended is None:
+            retry.count_call()
+            ended = yield Attempt(1)
+            assert ended is not None
         delay = run.after(ended)
+        while delay is not None:
+            waiting = True
+            yield Sleep(delay)
+            waiting = False
+            if run.too_late():
+                break
+            ended = yield Attempt(run.number)
+            assert ended is not None
+            delay = run.after(ended)
+    except GeneratorExit:
+        run.cut(waiting)
+        raise
     return run.last
 
 
@@ -187,10 +196,18 @@ class _Run:
         self.delay = delay
         self.waited += delay
 
+    def cut(self, waiting: bool) -> None:
+        """The driver has given up, in the wait for an attempt or in the middle of one."""
+        if waiting:
+            self._step_back()
+        if waiting or self.number > 1:
+            self.retry.tell_end(Reason.CUT, self.number, self.waited)
+
     def _step_back(self) -> None:
         """The attempt that was waited for is not made: the one before it was the last."""
         self.number -= 1
         self.lines.pop()
+        self.retry.not_made()
 
     def _refused(self, ended: Ended, refusal: RejectedError) -> None:
         """The attempt was not made. The last one that ran has more to say, if there is one."""
@@ -233,7 +250,7 @@ def has_exhausted(error: BaseException, retry: Retry) -> bool:
     for _ in range(8):
         if seen is None:
             return False
-        for note in getattr(seen, "__notes__", ()):
+        for note in _notes(seen):
             if isinstance(note, AttemptsNote) and id(retry) in note.given_up_in:
                 note.given_up_in -= {id(retry)}
                 return True
@@ -243,17 +260,26 @@ def has_exhausted(error: BaseException, retry: Retry) -> bool:
 
 def _note(error: BaseException, text: str, outer: list[Retry]) -> None:
     """One note, replaced: an error that is raised again and again would collect them without end."""
-    notes = [note for note in getattr(error, "__notes__", ()) if not isinstance(note, AttemptsNote)]
+    notes = [note for note in _notes(error) if not isinstance(note, AttemptsNote)]
     note = AttemptsNote(text)
     note.given_up_in = frozenset(map(id, outer))
     try:
         error.__notes__ = [*notes, note]
-    except AttributeError:
+    except Exception:
         pass  # an error class without room for notes
 
 
+def _notes(error: BaseException) -> list[Any]:
+    """The notes on ``error``; of whatever else stands in that place, none."""
+    notes = getattr(error, "__notes__", None)
+    return notes if isinstance(notes, list) else []
+
+
 def _said(ended: Ended) -> str:
-    if ended.error is None:
-        return f"result {ended.result!r:.60}"
-    text = str(ended.error)
+    try:
+        if ended.error is None:
+            return f"result {ended.result!r:.60}"
+        text = str(ended.error)
+    except Exception:  # it cannot say what it is
+        return type(ended.result if ended.error is None else ended.error).__name__
     return f"{type(ended.error).__name__}{': ' * bool(text)}{text:.80}"

@@ -289,3 +289,10 @@ def test_of_two_hubs_only_the_one_next_to_the_target_repeats_what_it_has_answere
                 assert len(server.requests) == 3
                 assert (stopped(inner), stopped(outer)) == ({"attempts": 1}, {})
                 assert outer.state() == "CLOSED"
+
+
+def test_an_answer_to_head_has_no_body_to_keep_however_long_it_says_it_is() -> None:
+    head = b"HTTP/1.1 503 No\r\nContent-Length: 100000\r\n\r\n"
+    with raw_server(in_turn(head, head, response(200, b""))) as server, hub_bed(f"CORE={server.url},{FAST}") as bed:
+        assert ask(bed.port, "HEAD", "/CORE/x").status == 200
+        assert (retries_of(bed), stopped(bed)) == (2, {"success": 1})

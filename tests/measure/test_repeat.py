@@ -124,6 +124,11 @@ def test_an_attempt_that_the_budget_cut_is_the_last(phase: str) -> None:
     assert (len(rows), reason) == (2, "budget")
 
 
+def test_a_first_attempt_that_the_budget_cut_is_the_budgets_doing() -> None:
+    rows, reason = Play([ended("read", limit="budget", error="cut")], budget=5).run()
+    assert (len(rows), reason) == (1, "budget")
+
+
 def headed(status: int, asked: str, **more: str) -> Called:
     return ended(status=status, headers={"retry-after": asked} | more)
 

@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 import seawall
-from seawall import CircuitOpenError, ConfigError, Retry, RetryBudget, RetryEnded, RetryScheduled, budget, on_result
+from seawall import (
+    CircuitBreaker,
+    CircuitOpenError,
+    ConfigError,
+    Retry,
+    RetryBudget,
+    RetryEnded,
+    RetryScheduled,
+    Target,
+    budget,
+    on_result,
+)
 from seawall.drivers.threads import perform
 from seawall.plan import AttemptsNote, Ended, retrying
 from seawall.policies.retry_settings import RetrySettings
@@ -286,3 +297,100 @@ def test_ended_gives_its_result_or_raises_its_error_as_it_is() -> None:
     with pytest.raises(KeyError) as caught:
         Ended(None, error).unwrap()
     assert caught.value is error
+
+
+# -- counts: what a breaker counts for both
+def _always(error: Exception) -> Any:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def test_a_breaker_that_has_counted_before_lifts_no_cap() -> None:
+    breaker = CircuitBreaker(10**9)
+    for _ in range(1000):
+        breaker.call(int)
+    shared = RetryBudget(0.2, 0)
+    target = Target("CORE", breaker=breaker, retry=Retry(3, base_delay=0.0, retry_budget=shared))
+    assert target.retry is not None
+    assert (target.retry.calls, shared.calls) == (0, 0)
+    for _ in range(50):
+        with pytest.raises(ConnectionError):
+            target.call(_always(ConnectionError("no")))
+    assert breaker.started - 1000 <= 60
+    alone = Retry(3, base_delay=0.0, retry_budget=None)
+    Target("CORE", breaker=breaker, retry=alone).call(int)
+    assert alone.calls == 1
+
+
+@pytest.mark.parametrize("shared", [None, RetryBudget()])
+def test_a_repeat_that_is_refused_takes_no_call_out_of_the_count(shared: RetryBudget | None) -> None:
+    breaker, again = CircuitBreaker(1), Retry(3, base_delay=0.0, retry_budget=shared)
+    target = Target("CORE", breaker=breaker, retry=again)
+    for _ in range(5):
+        with pytest.raises(ConnectionError):
+            target.call(_always(ConnectionError("no")))
+        breaker.reset()
+    assert (again.calls, again.retries, again.snapshot().stopped) == (5, 5, {"refused": 5})
+
+
+# -- ends in the middle
+def test_a_call_that_is_cut_in_the_wait_is_told_of() -> None:
+    play = Play(NO)
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perform(retrying(play.retry), play.attempt, interrupted)
+    assert (play.reason, play.retry.snapshot().stopped) == ("cut", {"cut": 1})
+    assert [event.attempts for event in play.events if isinstance(event, RetryEnded)] == [1]
+
+
+def test_a_call_that_is_cut_in_a_further_attempt_is_told_of() -> None:
+    play = Play(NO, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        play.run()
+    assert [(event.reason, event.attempts) for event in play.events if isinstance(event, RetryEnded)] == [("cut", 2)]
+
+
+# -- errors and results of others that cannot be printed, or take no notes
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise IndexError("tuple index out of range")
+
+
+class Stiff(Exception):
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError("frozen")
+
+
+class Noted(Exception):
+    __notes__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("error", [Mute(), Stiff(), Noted()], ids=lambda error: type(error).__name__)
+def test_an_error_that_is_of_no_help_comes_out_all_the_same(error: Exception) -> None:
+    play = Play(error)
+    with pytest.raises(type(error)) as raised:
+        play.run()
+    assert raised.value is error
+    assert play.reason == "attempts"
+
+
+def test_a_result_that_cannot_be_printed_is_repeated_all_the_same() -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise AttributeError
+
+    assert Play(Odd(), "good", on=on_result(lambda result: result != "good")).run() == "good"
+
+
+def test_the_response_of_an_error_may_ask_by_an_attribute() -> None:
+    error = ConnectionError("busy")
+    error.response = SimpleNamespace(retry_after=99.0)  # type: ignore[attr-defined]
+    play = Play(error)
+    with pytest.raises(ConnectionError):
+        play.run()
+    assert play.reason == "pushback"

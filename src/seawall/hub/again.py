@@ -214,7 +214,7 @@ def keeps(exchange: Exchange, head: ResponseHead) -> bool:
     retry = exchange.backend.retry
     if retry is None or type(exchange.client) is Ghost or not is_failure(head):
         return False
-    failed = failed_answer(exchange, head, exchange.code, (head.length or 0) <= KEEP)
+    failed = failed_answer(exchange, head, exchange.code, exchange.bodiless or (head.length or 0) <= KEEP)
     if failed.repeatable and exchange.attempts + 1 < retry.settings.max_attempts:
         return True
     _tell(exchange, retry, failed)

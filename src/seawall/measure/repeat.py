@@ -191,7 +191,7 @@ class Attempts:
 
 def _reason_of_one(ended: Ended) -> str:
     """Why there was one attempt only, where the plan has nothing to tell of it."""
-    if isinstance(ended.error, NoBudgetError):
+    if isinstance(ended.error, (NoBudgetError, DeadlineExceededError)):
         return Reason.BUDGET
     return Reason.SUCCESS if ended.error is None else Reason.OTHER
 

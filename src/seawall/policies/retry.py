@@ -76,8 +76,8 @@ class Retry(Guarded):
     """
 
     __slots__ = (
-        "__weakref__", "_clock", "_count", "_hint", "_lock", "_outbox", "_random", "_retries", "_started", "_stopped",
-        "_warned", "least", "name", "retry_budget", "rules", "settings", "ticks",
+        "__weakref__", "_before", "_clock", "_count", "_hint", "_lock", "_outbox", "_random", "_retries", "_started", "_stopped",
+        "_unmade", "_warned", "least", "name", "retry_budget", "rules", "settings", "ticks",
     )  # fmt: skip
 
     def __init__(
@@ -102,9 +102,10 @@ class Retry(Guarded):
         self.name, self._clock, self._random, self._hint = name, clock, random, hint
         self.retry_budget = RetryBudget(clock=clock) if retry_budget is _SHARED else retry_budget
         self._outbox, self._lock = Outbox(), RLock()
-        self._retries = count()
+        self._retries, self._unmade = count(), count()
         self._count = count() if self.retry_budget is None else self.retry_budget.calls_ticks
         self._started: count[int] | None = None  # of a breaker, which counts each attempt
+        self._before = 0  # what it had counted when it came
         self._stopped: dict[str, int] = {}
         self._warned: set[str] = set()
         rules = Rules(on, BUGS if on is Exception else (), limits=False)
@@ -141,8 +142,11 @@ class Retry(Guarded):
         """First attempts; of all who share the retry budget, where there is one."""
         if self.retry_budget is not None:
             return self.retry_budget.calls
-        started = 0 if self._started is None else max(0, reading(self._started) - self.retries)
+        started = 0 if self._started is None else max(0, reading(self._started) - self._before - self._made())
         return reading(self._count) + started
+
+    def _made(self) -> int:
+        return reading(self._retries) - reading(self._unmade)
 
     @property
     def retries(self) -> int:
@@ -181,7 +185,7 @@ class Retry(Guarded):
 
     def count_by(self, started: count[int]) -> None:
         """Count by what a breaker lets through, from here on: one tick is enough for both."""
-        self._started = started
+        self._started, self._before = started, reading(started)
         if self.retry_budget is not None:
             self.retry_budget.count_by(started)
 
@@ -242,6 +246,12 @@ class Retry(Guarded):
         if self._outbox.listeners:
             self._outbox.post(RetryScheduled(self.name, attempt, delay, error, self._clock()))
             self._outbox.flush()
+
+    def not_made(self) -> None:
+        """The further attempt that was decided upon is not made: it was refused, came too late, or nobody waits for it."""
+        next(self._unmade)
+        if self.retry_budget is not None:
+            self.retry_budget.not_made(self._started is not None)
 
     def tell_end(self, reason: Reason, attempts: int, waited: float) -> None:
         """A call is over."""

@@ -56,7 +56,7 @@ class RetryBudget:
         self.ratio, self.min_per_second = float(ratio), float(min_per_second)
         self.calls_ticks = count()
         self._started: tuple[count[int], ...] = ()  # of breakers, which count each attempt
-        self._repeated = 0  # attempts among those that were no first ones
+        self._repeated = 0  # what they have counted that were no first attempts of ours
         self.spent = self.refused = 0
         self._clock, self._lock = clock, RLock()
         self._window: deque[list[float]] = deque()  # [when it began, calls, extra attempts], a second each
@@ -85,9 +85,10 @@ class RetryBudget:
             return max(0.0, self._share_locked()) + self._floor
 
     def count_by(self, started: count[int]) -> None:
-        """Count by what a breaker lets through: its tick is enough for both."""
+        """Count by what a breaker lets through from here on: its tick is enough for both."""
         with self._lock:
             if not any(started is known for known in self._started):
+                self._repeated += reading(started)
                 self._started = (*self._started, started)
 
     def withdraw(self, counted: bool = False) -> bool:
@@ -105,6 +106,11 @@ class RetryBudget:
             self.spent += 1
             self._repeated += counted
             return True
+
+    def not_made(self, counted: bool) -> None:
+        """An extra attempt that was taken is not made: nobody will have counted it. What it took stays taken."""
+        with self._lock:
+            self._repeated -= counted
 
     def _most(self) -> float:
         return 0.0 if self.min_per_second == 0 else max(1.0, self.min_per_second * WINDOW)

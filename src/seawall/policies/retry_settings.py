@@ -65,10 +65,10 @@ def hint_of(ended: Ended) -> float | None:
     from ..headers import retry_after
 
     source = ended.result if ended.error is None else ended.error
-    asked: float | None = getattr(source, "retry_after", None)
-    if is_amount(asked, most=inf):
-        return asked
     for bearer in (source, getattr(source, "response", None)):
+        asked: float | None = getattr(bearer, "retry_after", None)
+        if is_amount(asked, most=inf):
+            return asked
         headers = getattr(bearer, "headers", None)
         if headers is not None and callable(getattr(headers, "get", None)):
             value = headers.get("Retry-After") or headers.get("retry-after")  # a plain dict may hold either spelling
