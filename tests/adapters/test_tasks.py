@@ -151,13 +151,13 @@ def test_each_request_has_the_budget_of_its_own_task(name: str, served: Served) 
 
 @pytest.mark.parametrize(("http", "adapter"), [(httpx, httpx_adapter), (httpx2, httpx2_adapter)])
 def test_threads_share_a_client_and_its_target(http: Any, adapter: Any, served: Served) -> None:
-    wall, statuses = Wall(), []
+    wall = Wall()
+    statuses: list[int] = []
     wall.target("CORE", bulkhead=Bulkhead(3, max_queue=50))
     with adapter.protect(http.Client(trust_env=False), wall, target="CORE") as client:
 
         def work() -> None:
-            for _ in range(5):
-                statuses.append(client.get(f"{served.url}/slow?ms=2").status_code)
+            statuses.extend(client.get(f"{served.url}/slow?ms=2").status_code for _ in range(5))
 
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:

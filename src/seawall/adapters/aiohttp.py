@@ -68,7 +68,8 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
         target = protection.find(url.scheme, url.host or "", url.port)
         again = False
         if target.retry is not None:
-            again = protection.may_repeat(request.method, request.headers.get("Idempotency-Key")) and _is_whole(request.body)
+            key = request.headers.get("Idempotency-Key")
+            again = protection.may_repeat(request.method, key) and _is_whole(request.body)
             if hasattr(request.session, "_retry_connection"):
                 request.session._retry_connection = False  # its own second attempt on a lost connection: loops multiply
 

@@ -36,7 +36,9 @@ running: ContextVar[Attempt | None] = ContextVar("seawall_attempt", default=None
 class Attempt(Passage):
     """One attempt. ``end`` is when it has to be over, on :func:`time.monotonic`; infinite where nothing limits it."""
 
-    __slots__ = ("__weakref__", "_answered", "_budgeted", "_early", "_end", "_first", "_judged", "_limit", "_over", "end", "gap")
+    __slots__ = (
+        "__weakref__", "_answered", "_budgeted", "_early", "_end", "_first", "_judged", "_limit", "_over", "end", "gap",
+    )  # fmt: skip
 
     def __init__(self, target: Target) -> None:
         self.end = self._end = self._limit = self._first = self.gap = inf
@@ -128,6 +130,15 @@ class Attempt(Passage):
         elif not self._over:
             self._over = True
             self.ended()
+
+    def head_began(self) -> None:
+        """A head is there that is not judged yet: a body that ended before it was of an answer on the way, a redirect."""
+        self._early = False
+
+    def body_broke(self, error: BaseException, natives: Natives) -> None:
+        """The body ended with ``error``. Before its head was judged nothing is done: the error comes by itself."""
+        if self._judged:
+            self.broke(error, natives)
 
     def broke(self, error: BaseException, natives: Natives) -> None:
         """It ended with ``error``: before its answer, or in the middle of the body."""

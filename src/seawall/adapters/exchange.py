@@ -114,7 +114,10 @@ class Exchange:
         if failed is None:
             return answer.response
         failed.whole = not self._wants_more() or answer.keep()
-        raise failed
+        try:
+            raise failed
+        finally:
+            del failed  # its traceback holds this frame: no cycle, a response that is dropped is gone at once
 
     # -- in a task
     async def arun(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Any:
@@ -154,7 +157,10 @@ class Exchange:
         if failed is None:
             return answer.response
         failed.whole = not self._wants_more() or await answer.keep()
-        raise failed
+        try:
+            raise failed
+        finally:
+            del failed
 
     # -- for both
     def _failed(self, attempt: Attempt, error: BaseException) -> None:
