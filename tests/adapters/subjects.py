@@ -187,9 +187,11 @@ def _httpx(kind: type[HttpxSync], module: str) -> type[Subject]:
 
 def subjects() -> Iterator[type[Subject]]:
     """All of them."""
-    from tests.adapters import subject_aiohttp
+    from tests.adapters import subject_aiohttp, subject_requests, subject_urllib3
 
     for module in ("httpx", "httpx2"):
         yield _httpx(HttpxSync, module)
         yield _httpx(HttpxAsync, module)
+    yield subject_requests.Requests
+    yield subject_urllib3.Urllib3
     yield subject_aiohttp.Aiohttp

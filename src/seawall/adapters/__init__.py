@@ -1,4 +1,4 @@
-"""Budget and breaker where a program makes its calls already: in its HTTP client and its web framework.
+"""Budget and breaker where a program makes its calls already: in its HTTP client.
 
 ::
 
@@ -8,12 +8,12 @@
     native      errors that are the client's own class as well
     twice       finds the client's own retries below or above ours, and says so once
     family      httpx and httpx2, which share all but their classes
-    paced       urllib3's connections, reading no longer than there is time
+    bodies      the body of their answers, and the place in the bulkhead that it holds
+    sockets     their connections, which read and write no longer than there is time
+    paced       the same for urllib3, and requests on it
     httpx, httpx2, requests, urllib3, aiohttp       the clients
-    answers     what a web framework answers where a call was refused or came too late
-    asgi, wsgi  the frameworks
 
-Each client and framework is an extra; nothing is imported here that the program did not install.
+Each client is an extra; nothing is imported here that the program did not install.
 """
 
 from .exchange import FailedAnswer

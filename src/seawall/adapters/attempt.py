@@ -98,7 +98,6 @@ class Attempt(Passage):
             failed: Where it is a failure by its status.
             neutral: Whether its status says nothing about the target's health.
         """
-        self._judged = True
         breaker, token = self.breaker, self.token
         if breaker is not None and token is not None:
             if neutral:
@@ -114,6 +113,7 @@ class Attempt(Passage):
                 self.token = None
                 self._answered = outcome is SUCCESS
                 breaker.settle(token, outcome, word)
+        self._judged = True  # only now: a rule may read the body to its end
         if self._early:
             self.finish()
 
@@ -136,9 +136,11 @@ class Attempt(Passage):
         self._early = False
 
     def body_broke(self, error: BaseException, natives: Natives) -> None:
-        """The body ended with ``error``. Before its head was judged nothing is done: the error comes by itself."""
+        """The body ended with ``error``. Before its head was judged that is left to whoever gets the error."""
         if self._judged:
             self.broke(error, natives)
+        else:
+            self._early = True
 
     def broke(self, error: BaseException, natives: Natives) -> None:
         """It ended with ``error``: before its answer, or in the middle of the body."""

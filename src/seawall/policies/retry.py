@@ -76,8 +76,8 @@ class Retry(Guarded):
     """
 
     __slots__ = (
-        "__weakref__", "_before", "_clock", "_count", "_hint", "_lock", "_outbox", "_random", "_retries", "_started", "_stopped",
-        "_unmade", "_warned", "least", "name", "retry_budget", "rules", "settings", "ticks",
+        "__weakref__", "_before", "_clock", "_count", "_hint", "_lock", "_outbox", "_random", "_retries", "_started",
+        "_stopped", "_unmade", "_warned", "least", "name", "retry_budget", "rules", "settings", "ticks",
     )  # fmt: skip
 
     def __init__(
