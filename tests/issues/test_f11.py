@@ -34,5 +34,7 @@ def test_every_error_there_is_is_in_the_list() -> None:
         kind = left.pop()
         found.add(kind)
         left.extend(kind.__subclasses__())
-    assert {kind for kind in found if kind.__module__.startswith("seawall")} == set(KINDS)
+    ours = {kind for kind in found if kind.__module__.startswith("seawall")}
+    # The adapters' are these in a client's class as well; their suite pickles them.
+    assert {kind for kind in ours if not kind.__module__.startswith("seawall.adapters")} == set(KINDS)
     assert all(getattr(seawall, kind.__name__) is kind for kind in KINDS)
