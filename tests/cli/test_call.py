@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -86,6 +87,22 @@ def test_the_request_is_what_was_asked_for(tmp_path: Path, monkeypatch: pytest.M
     assert second.endswith(b"from a file")
     assert third.endswith(b"from stdin")
     assert fourth.startswith(b"DELETE /")
+
+
+def test_a_body_is_sent_in_the_bytes_in_which_it_was_given() -> None:
+    with raw_server(answering(response(200))) as target:
+        assert main(["call", target.url, "-d", os.fsdecode(b"\xff\xc3\xa9")]) == 0
+    assert target.requests[0].endswith(b"\r\n\r\n\xff\xc3\xa9")
+
+
+def test_a_body_from_a_standard_input_that_is_closed_is_a_usage_fault(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    code, out, told = lines(capsys, "call", "http://127.0.0.1:1/", "-d", "-")
+    assert (code, out) == (2, [])
+    assert told == "error: cannot read standard input (it is closed)\nhint: -d takes the body itself, @FILE, or - for " \
+        "standard input\n"
 
 
 @pytest.mark.parametrize(("args", "err"), [

@@ -111,6 +111,29 @@ def test_a_reader_that_has_gone_is_no_error_to_talk_about(unbuffered: str) -> No
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [
+    "--version", "hub --help", "plan init", "call http://127.0.0.1:1/", "call --json http://127.0.0.1:1/",
+    "target --port 0", "hub --listen 127.0.0.1:0 --target A=http://127.0.0.1:1",
+])  # fmt: skip
+def test_where_the_output_has_no_room_it_says_so(words: str, unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PYTHON, *words.split()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False, env=environment)  # fmt: skip
+    said = "error: cannot write to standard output (no space left on device)\nhint: make room where it goes, or send it"
+    assert (done.returncode, done.stderr) == (2, f"{said} elsewhere\n")
+
+
+def test_where_the_output_cannot_be_written_to_at_all_it_says_so() -> None:
+    with Path(os.devnull).open("rb") as unwritable:
+        done = subprocess.run([*PYTHON, "--version"], stdout=unwritable, stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write to standard output (bad file descriptor)\n")
+
+
 def test_without_click_it_says_how_to_install_it(tmp_path: Path) -> None:
     code = "import sys; sys.modules['click'] = None; from seawall.__main__ import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, timeout=60, check=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,12 +100,14 @@ def _checked(called: Called, expect: int | None) -> int:
 
 
 def _body(data: str) -> bytes:
-    if data == "-":
-        return sys.stdin.buffer.read()
-    if not data.startswith("@"):
-        return data.encode()
+    if data != "-" and not data.startswith("@"):
+        return os.fsencode(data)  # the bytes as they were given
+    name = "standard input" if data == "-" else data[1:]
+    hint = "-d takes the body itself, @FILE, or - for standard input"
+    if data == "-" and sys.stdin is None:
+        raise say.Stop(f"cannot read {name}", "it is closed", hint)
     try:
-        return Path(data[1:]).read_bytes()
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise say.Stop(f"cannot read {data[1:]}", why, "-d takes the body itself, @FILE, or - for standard input") from None
+        return sys.stdin.buffer.read() if data == "-" else Path(data[1:]).read_bytes()
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise say.Stop(f"cannot read {name}", why, hint) from None

@@ -33,6 +33,8 @@ def serve(server: Server, kind: str) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if say.is_of_output(error):
+            raise
         raise _cannot_listen(error, f"{server.host}:{server.port}", kind) from error
 
 

@@ -69,6 +69,11 @@ def main(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_output()
         return say.BROKEN_PIPE
+    except OSError as fault:  # of the output: _run lets no other out
+        _drop_output()
+        say.error("cannot write to standard output", (fault.strerror or str(fault)).lower())
+        say.hint("make room where it goes, or send it elsewhere")
+        return say.USAGE
 
 
 def _run(args: list[str]) -> int:
@@ -94,6 +99,8 @@ def _run(args: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as fault:
+        if isinstance(fault, OSError) and say.is_of_output(fault):
+            raise
         return _unexpected(fault)
 
 

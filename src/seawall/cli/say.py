@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Stop",
     "error",
     "hint",
+    "is_of_output",
     "line",
     "warning",
 ]
@@ -37,6 +39,9 @@ SPENT = 124
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Whoever read our output has gone; 128 + SIGPIPE, as a shell reports it."""
+
+# A full disk, a full quota, the longest file there may be; nothing to write to.
+_UNWRITABLE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EBADF)
 
 
 class Stop(Exception):
@@ -60,6 +65,14 @@ class Stop(Exception):
 def line(text: str) -> None:
     """Print a line of result to standard output, at once: whoever waits for it may be a program."""
     print(text, flush=True)
+
+
+def is_of_output(fault: OSError) -> bool:
+    """Whether ``fault`` came from writing to standard output; files and logs are met where they are written.
+
+    By its number, for nothing else tells: once it has failed, a flush says that all is well.
+    """
+    return fault.errno in _UNWRITABLE
 
 
 def error(what: str, why: str = "") -> None:
