@@ -169,6 +169,15 @@ def test_a_draft_takes_the_limits_of_today_from_a_measurement(tmp_path: Path, ca
     assert err == "warning: a silent party takes 1301.9 ms today; the draft allows an attempt 300 ms\n"
 
 
+def test_a_measurement_of_more_than_a_day_is_none(tmp_path: Path, capsys: Capture) -> None:
+    rows = [row | {"elapsed_ms": 1e308} for row in PROBE["probes"]]
+    probe = written(tmp_path, PROBE | {"probes": rows}, "probe.json")
+    plan = written(tmp_path, GOOD)
+    for words in (["plan", "init", "--from", probe], ["report", "--probe", probe, "--plan", plan]):
+        code, out, err = lines(capsys, *words)
+        assert (code, out, err.count("more than a day")) == (2, [], len(rows))
+
+
 @pytest.mark.parametrize(("args", "code", "err"), [
     (["--total-ms", "101"], 1, "error: there is too little to divide: 101 ms - reserve 100 = 1 ms for 3 calls\nhint: "),
     (["--call", "a"], 2, "error: calls: there is 1, a plan has 3 or more: "),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from .model import Number
+from .model import MOST_MS, Number
 from .places import below
 from .read import Source
 from .values import Fault, Judge, spelled
@@ -16,6 +16,7 @@ __all__ = ["KINDS", "Probe", "ProbeError", "Row", "probe_of"]
 
 KINDS = ("refused", "connect_timeout", "read_timeout")
 """The shapes of failure that are told apart; as :data:`seawall.measure.probe.KINDS`."""
+_SCHEMA = "seawall.probe/1"
 _LONGEST = 300  # characters of a text that a report shows
 _LIMITS = {"connect": ("connect", "connect_s"), "read": ("read", "read_s")}
 _ROW = {"kind": f"one of {', '.join(KINDS)}", "target": "what was called", "elapsed_ms": "the milliseconds it took"}
@@ -75,6 +76,8 @@ def probe_of(source: Source) -> Probe:
     judge = Judge(source.places)
     judge.twice()
     document = source.document
+    if document.get("schema", _SCHEMA) != _SCHEMA:
+        judge.fault("schema", f"is {spelled(document['schema'])}", f"{_SCHEMA} is what a measurement has")
     limits = {name: _limit(document, keys, judge) for name, keys in _LIMITS.items()}
     rows = _rows(document, judge)
     if judge.faults:
@@ -85,7 +88,16 @@ def probe_of(source: Source) -> Probe:
 
 def _limit(document: dict[str, Any], keys: tuple[str, str], judge: Judge) -> Number | None:
     key = keys[0] if keys[0] in document else keys[1]
-    return judge.number(document, key, "", "write seconds, as in 0.3")
+    return _time(judge, document, key, "", "write seconds, as in 0.3", MOST_MS // 1000)
+
+
+def _time(judge: Judge, found: dict[str, Any], key: str, place: str, fix: str, most: int) -> Number | None:
+    """A time that was measured, or the limit of one: at most a day, as all times of a plan."""
+    value = judge.number(found, key, place, fix)
+    if value is not None and value > most:
+        judge.fault(below(place, key), f"is {spelled(value)}, more than a day", f"{fix}; at most {most}")
+        return None
+    return value
 
 
 def _rows(document: dict[str, Any], judge: Judge) -> list[Row]:
@@ -103,7 +115,7 @@ def _row(entry: object, place: str, judge: Judge) -> Row | None:
         judge.fault(place, "is no object", "write kind, target, elapsed_ms and error")
         return None
     judge.keys(entry, place, _ROW, tuple(entry))
-    elapsed = judge.number(entry, "elapsed_ms", place, "write milliseconds, as in 300.4")
+    elapsed = _time(judge, entry, "elapsed_ms", place, "write milliseconds, as in 300.4", MOST_MS)
     kind = entry.get("kind")
     if "kind" in entry and kind not in KINDS:
         near = get_close_matches(str(kind), KINDS, n=1)
