@@ -215,7 +215,7 @@ class _Run:
             self.last = ended
             return
         self._step_back()
-        self._stop(Reason.BUDGET if isinstance(refusal, NoBudgetError) else Reason.REFUSED, f": {refusal}")
+        self._stop(Reason.BUDGET if isinstance(refusal, NoBudgetError) else Reason.REFUSED, f": {_shown(refusal, str)}")
 
     def _stands_in_another(self) -> bool:
         if self.number == 1:
@@ -250,7 +250,7 @@ def has_exhausted(error: BaseException, retry: Retry) -> bool:
     for _ in range(8):
         if seen is None:
             return False
-        for note in _notes(seen):
+        for note in _notes_on(seen):
             if isinstance(note, AttemptsNote) and id(retry) in note.given_up_in:
                 note.given_up_in -= {id(retry)}
                 return True
@@ -260,26 +260,32 @@ def has_exhausted(error: BaseException, retry: Retry) -> bool:
 
 def _note(error: BaseException, text: str, outer: list[Retry]) -> None:
     """One note, replaced: an error that is raised again and again would collect them without end."""
-    notes = [note for note in _notes(error) if not isinstance(note, AttemptsNote)]
+    notes = [note for note in _notes_on(error) if not isinstance(note, AttemptsNote)]
     note = AttemptsNote(text)
     note.given_up_in = frozenset(map(id, outer))
     try:
         error.__notes__ = [*notes, note]
     except Exception:
-        pass  # an error class without room for notes
+        pass  # an error class without room for notes, or one that refuses to be changed
 
 
-def _notes(error: BaseException) -> list[Any]:
-    """The notes on ``error``; of whatever else stands in that place, none."""
-    notes = getattr(error, "__notes__", None)
-    return notes if isinstance(notes, list) else []
+# Errors and results are the user's own: what cannot be shown, or has odd notes, still is what the call ended with.
+def _notes_on(error: BaseException) -> list[Any]:
+    try:
+        return list(getattr(error, "__notes__", ()))
+    except Exception:
+        return []
+
+
+def _shown(what: object, how: Callable[[Any], str]) -> str:
+    try:
+        return how(what)
+    except Exception:
+        return type(what).__name__
 
 
 def _said(ended: Ended) -> str:
-    try:
-        if ended.error is None:
-            return f"result {ended.result!r:.60}"
-        text = str(ended.error)
-    except Exception:  # it cannot say what it is
-        return type(ended.result if ended.error is None else ended.error).__name__
-    return f"{type(ended.error).__name__}{': ' * bool(text)}{text:.80}"
+    if ended.error is None:
+        return f"result {_shown(ended.result, repr):.60}"
+    name, text = type(ended.error).__name__, _shown(ended.error, str)
+    return name if text in ("", name) else f"{name}: {text:.80}"
