@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from itertools import count
 from threading import RLock
-from typing import Protocol
+from typing import Protocol, final
 from weakref import WeakSet
 
-__all__ = ["birth", "reading", "reset_in_child"]
+__all__ = ["FirstAttempts", "birth", "reading", "reset_in_child"]
 
 
 def reading(ticks: count[int]) -> int:
@@ -27,6 +27,47 @@ _birth = RLock()  # re-entrant: the collector may close a coroutine in those lin
 def birth() -> RLock:
     """The lock under which a policy makes what it needs from its first trouble on, its own lock among it."""
     return _birth
+
+
+@final
+class FirstAttempts:
+    """First attempts, counted by ticks of their own (``ticks``) or by breakers, whose one tick is enough for both.
+
+    A breaker ticks further attempts too. One is told by :meth:`again` before it asks to be let in, and taken back by
+    :meth:`not_made` where it is not: so at no moment are there more calls here than were made.
+    """
+
+    __slots__ = ("_again", "_breakers", "_not_made", "ticks")
+
+    def __init__(self) -> None:
+        self.ticks, self._again, self._not_made = count(), count(), count()
+        self._breakers: tuple[tuple[count[int], int], ...] = ()  # ticks, and from where on
+
+    def count_by(self, started: count[int]) -> None:
+        """Count what a breaker lets through from here on."""
+        with birth():
+            if not any(started is known for known, _ in self._breakers):
+                self._breakers = (*self._breakers, (started, reading(started)))
+
+    @property
+    def by_breakers(self) -> bool:
+        """Whether a breaker counts."""
+        return bool(self._breakers)
+
+    def again(self) -> None:
+        """A further attempt is about to ask a breaker that counts."""
+        next(self._again)
+
+    def not_made(self) -> None:
+        """It was not let in."""
+        next(self._not_made)
+
+    @property
+    def number(self) -> int:
+        """How many there were; for a moment fewer, never more."""
+        number = reading(self.ticks) + reading(self._not_made)
+        number += sum(reading(started) - before for started, before in self._breakers)
+        return number - reading(self._again)
 
 
 class _Resettable(Protocol):

@@ -207,7 +207,6 @@ class _Run:
         """The attempt that was waited for is not made: the one before it was the last."""
         self.number -= 1
         self.lines.pop()
-        self.retry.not_made()
 
     def _refused(self, ended: Ended, refusal: RejectedError) -> None:
         """The attempt was not made. The last one that ran has more to say, if there is one."""

@@ -71,7 +71,7 @@ class Target(Guarded):
             if policy is not None and not policy.name:
                 policy.name = name
         if retry is not None and breaker is not None:
-            retry.count_by(breaker.started_ticks)
+            retry.first.count_by(breaker.started_ticks)
 
     def __repr__(self) -> str:
         return f"<Target {self.name} {self._breaker.state if self._breaker else ''}>"

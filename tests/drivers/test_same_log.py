@@ -99,7 +99,7 @@ def by_threads(history: History) -> Story:
     deadline = history.deadline(clock)
     script = Scripted(history, clock, deadline)
     try:
-        ended = Ended(perform(retrying(history.retry(clock, log), deadline), lambda: script().unwrap(), clock.advance))
+        ended = Ended(perform(retrying(history.retry(clock, log), deadline), lambda _: script().unwrap(), clock.advance))
     except Exception as error:
         ended = Ended(error=error)
     return told(log, ended, clock())
@@ -130,7 +130,7 @@ def by_virtual(history: History) -> Story:
 
 def by_asyncio(history: History) -> Story:
     async def main() -> Story:
-        loop, log, number = the_loop(), [], 0  # type: ignore[var-annotated]
+        loop, log = the_loop(), []  # type: ignore[var-annotated]
         began = loop.time()
 
         def clock() -> float:
@@ -138,15 +138,13 @@ def by_asyncio(history: History) -> Story:
 
         deadline = history.deadline(clock)
 
-        async def attempt() -> Any:
-            nonlocal number
-            number += 1
+        async def attempt(number: int) -> Any:
             lasts, ended = history.attempt(number)
             await asyncio.sleep(lasts)
             return ended.unwrap()
 
-        def bounded() -> Any:
-            return attempt() if deadline is None else until(deadline, attempt())
+        def bounded(number: int) -> Any:
+            return attempt(number) if deadline is None else until(deadline, attempt(number))
 
         try:
             ended = Ended(await aperform(retrying(history.retry(clock, log), deadline), bounded))

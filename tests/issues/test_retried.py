@@ -43,8 +43,8 @@ def test_attempts_are_counted_one_by_one_and_a_success_forgets_them(form: Form) 
 def test_no_further_attempt_is_made_once_the_limit_has_passed() -> None:
     clock, calls = ManualClock(), []
 
-    def lasts_long() -> None:
-        calls.append(1)
+    def lasts_long(number: int) -> None:
+        calls.append(number)
         clock.advance(5.0)
         raise ConnectionError
 
@@ -175,8 +175,9 @@ def test_three_layers_of_three_are_three_calls(
 @pytest.mark.fault("F37")
 def test_a_budget_is_what_ends_even_a_loop_without_end() -> None:
     clock = ManualClock()
+    retry = Retry(10**9, jitter=None, clock=clock, retry_budget=None)
     with budget(1.0, clock=clock) as deadline, pytest.raises(ConnectionError):
-        perform(retrying(Retry(10**9, jitter=None, clock=clock, retry_budget=None), deadline), _fail, clock.advance)
+        perform(retrying(retry, deadline), lambda _: _fail(), clock.advance)
     assert 0.0 < clock() <= 1.0
     assert remaining() is None
 

@@ -40,7 +40,7 @@ class Play:
         self.events: list[Any] = []
         self.retry.listen(self.events.append)
 
-    def attempt(self) -> Any:
+    def attempt(self, number: int) -> Any:
         self.clock.advance(self.seconds)
         end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
         if isinstance(end, BaseException):

@@ -15,7 +15,7 @@ from tests.clock import ManualClock
 
 def calls(budget: RetryBudget, number: int) -> None:
     for _ in range(number):
-        next(budget.calls_ticks)
+        next(budget.first.ticks)
 
 
 def granted(budget: RetryBudget, asked: int) -> int:
@@ -59,12 +59,16 @@ def test_calls_may_be_counted_by_what_a_breaker_lets_through() -> None:
     from itertools import count
 
     budget, started = RetryBudget(0.5, 0, clock=ManualClock()), count()
-    budget.count_by(started)
-    budget.count_by(started)
+    budget.first.count_by(started)
+    budget.first.count_by(started)
     for _ in range(10):
         next(started)
-    assert budget.withdraw(True)
+    assert budget.withdraw()
+    budget.first.again()
     next(started)  # the extra attempt is no call
+    assert budget.calls == 10
+    budget.first.again()
+    budget.first.not_made()
     assert budget.calls == 10
 
 

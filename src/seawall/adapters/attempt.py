@@ -40,10 +40,10 @@ class Attempt(Passage):
         "__weakref__", "_answered", "_budgeted", "_early", "_end", "_first", "_judged", "_limit", "_over", "end", "gap",
     )  # fmt: skip
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, number: int = 1) -> None:
         self.end = self._end = self._limit = self._first = self.gap = inf
         self._over = True  # until it is made: what was not, has nothing to give back
-        super().__init__(target)
+        super().__init__(target, number)
         self._answered = self._budgeted = self._early = self._judged = self._over = False
 
     def __del__(self) -> None:

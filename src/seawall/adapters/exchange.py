@@ -87,13 +87,13 @@ class Exchange:
             return self.once(send).response
         plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
         try:
-            return threads.perform(plan, lambda: self._kept(self.once(send)), time.sleep)
+            return threads.perform(plan, lambda number: self._kept(self.once(send, number)), time.sleep)
         except FailedAnswer as failed:
             return failed.response
 
-    def once(self, send: Callable[[Attempt], Answer]) -> Answer:
-        """One attempt, and nothing after it."""
-        attempt = Attempt(self.target)
+    def once(self, send: Callable[[Attempt], Answer], number: int = 1) -> Answer:
+        """One attempt, and nothing after it; the ``number``-th."""
+        attempt = Attempt(self.target, number)
         try:
             attempt.enter()
             attempt.begin(self.protection, self._first)
@@ -126,8 +126,8 @@ class Exchange:
         if stack.retry is None:
             return (await self.aonce(send)).response
 
-        async def once() -> Any:
-            return await self._akept(await self.aonce(send))
+        async def once(number: int) -> Any:
+            return await self._akept(await self.aonce(send, number))
 
         plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
         try:
@@ -135,9 +135,9 @@ class Exchange:
         except FailedAnswer as failed:
             return failed.response
 
-    async def aonce(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Answer:
-        """One attempt, and nothing after it."""
-        attempt = Attempt(self.target)
+    async def aonce(self, send: Callable[[Attempt], Awaitable[Answer]], number: int = 1) -> Answer:
+        """One attempt, and nothing after it; the ``number``-th."""
+        attempt = Attempt(self.target, number)
         try:
             await attempt.aenter()
             attempt.begin(self.protection, self._first)

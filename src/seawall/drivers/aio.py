@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["perform", "wait_in_line"]
 
 
-async def perform(plan: Plan, attempt: Callable[[], Awaitable[Any]]) -> Any:
-    """Carry out ``plan``: await ``attempt()`` for each attempt, suspend for each wait; give back what counts in the end."""
+async def perform(plan: Plan, attempt: Callable[[int], Awaitable[Any]]) -> Any:
+    """Carry out ``plan``: await ``attempt(number)`` for each attempt, suspend for each wait.
+
+    Returns:
+        What counts in the end.
+    """
     import asyncio  # not at the top: who awaits has imported it, who does not need not pay for it
 
     try:
@@ -27,7 +31,7 @@ async def perform(plan: Plan, attempt: Callable[[], Awaitable[Any]]) -> Any:
         while True:
             if isinstance(effect, Attempt):
                 try:
-                    ended = Ended(await attempt())
+                    ended = Ended(await attempt(effect.number))
                 except Exception as error:
                     ended = Ended(None, error)
                 effect = plan.send(ended)

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["perform", "wait_in_line"]
 
-def perform(plan: Plan, attempt: Callable[[], Any], sleep: Callable[[float], object] = time.sleep) -> Any:
-    """Carry out ``plan``: call ``attempt`` for each attempt, block for each wait; give back what counts in the end."""
+
+def perform(plan: Plan, attempt: Callable[[int], Any], sleep: Callable[[float], object] = time.sleep) -> Any:
+    """Carry out ``plan``: call ``attempt`` with the number of each attempt, block for each wait.
+
+    Returns:
+        What counts in the end.
+    """
     try:
         effect = next(plan)
         while True:
             if isinstance(effect, Attempt):
                 try:
-                    ended = Ended(attempt())
+                    ended = Ended(attempt(effect.number))
                 except Exception as error:
                     ended = Ended(None, error)
                 effect = plan.send(ended)

@@ -33,10 +33,10 @@ class Passage:
     holds a trial.
     """
 
-    __slots__ = ("breaker", "bulkhead", "deadline", "held", "stack", "token")
+    __slots__ = ("breaker", "bulkhead", "deadline", "held", "number", "stack", "token")
 
-    def __init__(self, stack: Any) -> None:
-        self.stack = stack
+    def __init__(self, stack: Any, number: int = 1) -> None:
+        self.stack, self.number = stack, number
         self.breaker: CircuitBreaker | None = stack.breaker
         self.bulkhead: Bulkhead | None = stack.bulkhead
         self.deadline: Deadline | None = ambient() if used else None
@@ -77,9 +77,19 @@ class Passage:
 
     def _start(self, left: float | None) -> None:
         if self.breaker is not None:
-            self.token = self.breaker.admit(left)
+            self.token = self.breaker.admit(left) if self.number == 1 else self._admitted_again(self.breaker, left)
         if self.bulkhead is not None:
             next(self.bulkhead.started_ticks)
+
+    def _admitted_again(self, breaker: CircuitBreaker, left: float | None) -> Token:
+        """The breaker ticks every attempt, and calls are counted by it: this one is none."""
+        first = self.stack.retry.first
+        first.again()
+        try:
+            return breaker.admit(left)
+        except BaseException:
+            first.not_made()
+            raise
 
     def _left(self) -> float:
         """Seconds left of the caller's budget; too few, and the call is not made."""

@@ -34,23 +34,25 @@ __all__ = [
 def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call ``fn`` behind ``stack``: once, or as often as its retry decides."""
     if stack.retry is None:
-        return attempt_function(stack, fn, *args, **kwargs)
+        return attempt_function(stack, fn, args, kwargs)
     plan = retrying(stack.retry, ambient(), around=loops_around)
-    return threads.perform(plan, partial(attempt_function, stack, fn, *args, **kwargs))
+    return threads.perform(plan, partial(attempt_function, stack, fn, args, kwargs))
 
 
 def resume_function(stack: Any, fn: Callable[..., Any], error: BaseException, /, *args: Any, **kwargs: Any) -> Any:
     """:func:`run_function`, from where its first attempt has ended with ``error``."""
     plan = retrying(stack.retry, ambient(), Ended(None, error), around=loops_around)
     try:
-        return threads.perform(plan, partial(attempt_function, stack, fn, *args, **kwargs))
+        return threads.perform(plan, partial(attempt_function, stack, fn, args, kwargs))
     finally:
         del error, plan  # the error's traceback holds this frame: no cycle
 
 
-def attempt_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call ``fn`` once, behind ``stack``."""
-    passage = Passage(stack)
+def attempt_function(
+    stack: Any, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], number: int = 1
+) -> Any:
+    """Call ``fn`` once, behind ``stack``: the ``number``-th time."""
+    passage = Passage(stack, number)
     try:
         try:
             passage.enter()
@@ -72,9 +74,9 @@ def attempt_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs
 async def run_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
     """Await ``fn(...)`` behind ``stack``: once, or as often as its retry decides."""
     if stack.retry is None:
-        return await attempt_coroutine(stack, fn, *args, **kwargs)
+        return await attempt_coroutine(stack, fn, args, kwargs)
     plan = retrying(stack.retry, ambient(), around=loops_around)
-    return await aio.perform(plan, partial(attempt_coroutine, stack, fn, *args, **kwargs))
+    return await aio.perform(plan, partial(attempt_coroutine, stack, fn, args, kwargs))
 
 
 async def resume_coroutine(
@@ -83,14 +85,16 @@ async def resume_coroutine(
     """:func:`run_coroutine`, from where its first attempt has ended with ``error``."""
     plan = retrying(stack.retry, ambient(), Ended(None, error), around=loops_around)
     try:
-        return await aio.perform(plan, partial(attempt_coroutine, stack, fn, *args, **kwargs))
+        return await aio.perform(plan, partial(attempt_coroutine, stack, fn, args, kwargs))
     finally:
         del error, plan  # the error's traceback holds this frame: no cycle
 
 
-async def attempt_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
-    """Await ``fn(...)`` once, behind ``stack``."""
-    passage = Passage(stack)
+async def attempt_coroutine(
+    stack: Any, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], number: int = 1
+) -> Any:
+    """Await ``fn(...)`` once, behind ``stack``: the ``number``-th time."""
+    passage = Passage(stack, number)
     try:
         try:
             await passage.aenter()

@@ -90,12 +90,12 @@ class Kept:
 class Course:
     """A request's way through its attempts, from the first failure on."""
 
-    __slots__ = ("answer", "last", "maybe_executed", "slept_at", "steps")
+    __slots__ = ("answer", "first", "last", "maybe_executed", "slept_at", "steps")
 
     def __init__(self, exchange: Exchange, retry: Retry, failed: Failed) -> None:
         deadline = Deadline(exchange.deadline, exchange.backend.clock)
         self.steps = Steps(retrying(retry, deadline, Ended(error=failed), repeatable=_is_repeatable))
-        self.last = failed
+        self.last, self.first = failed, retry.first
         self.answer: Any = None  # the target's own to the last attempt, where it gave one
         self.maybe_executed = failed.code != "E901"
         self.slept_at = inf
@@ -242,6 +242,7 @@ def wake(exchange: Exchange, now: float) -> None:
     if course.steps.next is None:
         _answer_last(exchange, course, "no time was left for another attempt")
     else:
+        course.first.again()
         exchange.start(now)
 
 
@@ -250,6 +251,7 @@ def refused(exchange: Exchange, code: str, why: str, retry_after: float | None) 
     course = exchange.course
     if course is None or code not in _NOT_MADE or _is_running(exchange) or not isinstance(course.steps.next, Attempt):
         return False
+    course.first.not_made()
     kind = NoBudgetError if code == "E906" else RejectedError
     course.steps.attempted(Ended(error=kind(exchange.backend.name, why, "", retry_after)))
     _answer_last(exchange, course, why, retry_after)
@@ -275,9 +277,11 @@ def in_words(exchange: Exchange, course: Course, detail: str, more: dict[str, An
     return detail, more
 
 
-def finished(course: Course, code: str) -> None:
+def finished(exchange: Exchange, course: Course, code: str) -> None:
     """The exchange has ended with ``code``; the plan is told what it does not know yet."""
     steps = course.steps
+    if isinstance(steps.next, Attempt) and not _is_running(exchange):
+        course.first.not_made()  # its client has left the line
     if not isinstance(steps.next, Attempt):
         steps.close()
     elif code == "E906":

@@ -384,7 +384,7 @@ class Exchange(Passing):
             if bulkhead.alert:
                 bulkhead.pump()
         if backend.retry is not None and self.course is not None:
-            again.finished(self.course, code)
+            again.finished(self, self.course, code)
         if not self.counted:
             self.count(code, now)
         self.client.exchange = None

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, NoReturn, TypeAlias
 
 from ..amounts import is_amount
-from ..counters import reading, reset_in_child
+from ..counters import FirstAttempts, reading, reset_in_child
 from ..events import Outbox, RetryEnded, RetryListener, RetryScheduled
 from ..guard import Guarded
 from ..outcome import FAILURE, Rule, Rules, log
@@ -76,8 +76,8 @@ class Retry(Guarded):
     """
 
     __slots__ = (
-        "__weakref__", "_before", "_clock", "_count", "_hint", "_lock", "_outbox", "_random", "_retries", "_started",
-        "_stopped", "_unmade", "_warned", "least", "name", "retry_budget", "rules", "settings", "ticks",
+        "__weakref__", "_clock", "_hint", "_lock", "_outbox", "_random", "_retries", "_stopped", "_warned", "first",
+        "least", "name", "retry_budget", "rules", "settings", "ticks",
     )  # fmt: skip
 
     def __init__(
@@ -102,10 +102,8 @@ class Retry(Guarded):
         self.name, self._clock, self._random, self._hint = name, clock, random, hint
         self.retry_budget = RetryBudget(clock=clock) if retry_budget is _SHARED else retry_budget
         self._outbox, self._lock = Outbox(), RLock()
-        self._retries, self._unmade = count(), count()
-        self._count = count() if self.retry_budget is None else self.retry_budget.calls_ticks
-        self._started: count[int] | None = None  # of a breaker, which counts each attempt
-        self._before = 0  # what it had counted when it came
+        self._retries = count()
+        self.first = FirstAttempts() if self.retry_budget is None else self.retry_budget.first
         self._stopped: dict[str, int] = {}
         self._warned: set[str] = set()
         rules = Rules(on, BUGS if on is Exception else (), limits=False)
@@ -140,13 +138,7 @@ class Retry(Guarded):
     @property
     def calls(self) -> int:
         """First attempts; of all who share the retry budget, where there is one."""
-        if self.retry_budget is not None:
-            return self.retry_budget.calls
-        started = 0 if self._started is None else max(0, reading(self._started) - self._before - self._made())
-        return reading(self._count) + started
-
-    def _made(self) -> int:
-        return reading(self._retries) - reading(self._unmade)
+        return max(0, self.first.number)
 
     @property
     def retries(self) -> int:
@@ -175,19 +167,13 @@ class Retry(Guarded):
         self.least = settings.min_ms / 1000
         if rules is not None:
             self.rules = rules
-            self.ticks = None if rules.result_tests else self._count
+            self.ticks = None if rules.result_tests else self.first.ticks
 
     # -- what the plan asks for
     def count_call(self) -> None:
         """A first attempt begins."""
-        if self._started is None:
-            next(self._count)
-
-    def count_by(self, started: count[int]) -> None:
-        """Count by what a breaker lets through, from here on: one tick is enough for both."""
-        self._started, self._before = started, reading(started)
-        if self.retry_budget is not None:
-            self.retry_budget.count_by(started)
+        if not self.first.by_breakers:
+            next(self.first.ticks)
 
     def wants(self, ended: Ended) -> bool:
         """Whether what ended so is to be repeated, if it can be."""
@@ -215,7 +201,7 @@ class Retry(Guarded):
         delay = self._delay(attempt, previous) if asked is None else asked
         if left is not None and (delay >= left or delay + self.least > left):
             return Reason.BUDGET
-        if self.retry_budget is not None and not self.retry_budget.withdraw(self._started is not None):
+        if self.retry_budget is not None and not self.retry_budget.withdraw():
             return Reason.RETRY_BUDGET
         return delay
 
@@ -246,12 +232,6 @@ class Retry(Guarded):
         if self._outbox.listeners:
             self._outbox.post(RetryScheduled(self.name, attempt, delay, error, self._clock()))
             self._outbox.flush()
-
-    def not_made(self) -> None:
-        """The further attempt that was decided upon is not made: it was refused, came too late, or nobody waits for it."""
-        next(self._unmade)
-        if self.retry_budget is not None:
-            self.retry_budget.not_made(self._started is not None)
 
     def tell_end(self, reason: Reason, attempts: int, waited: float) -> None:
         """A call is over."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import count
 from threading import RLock
 
 from ..amounts import is_amount
-from ..counters import reading, reset_in_child
+from ..counters import FirstAttempts, reset_in_child
 from ..errors import ConfigError
 
 __all__ = ["RetryBudget"]
@@ -42,8 +41,8 @@ class RetryBudget:
     """
 
     __slots__ = (
-        "__weakref__", "_clock", "_floor", "_lock", "_looked", "_refilled", "_repeated", "_seen", "_started", "_window",
-        "calls_ticks", "min_per_second", "ratio", "refused", "spent",
+        "__weakref__", "_clock", "_floor", "_lock", "_looked", "_refilled", "_seen", "_window", "first", "min_per_second",
+        "ratio", "refused", "spent",
     )  # fmt: skip
 
     def __init__(
@@ -54,9 +53,7 @@ class RetryBudget:
         if not is_amount(min_per_second):
             raise ConfigError(f"min_per_second is a number of attempts, 0 or more, not {min_per_second!r}")
         self.ratio, self.min_per_second = float(ratio), float(min_per_second)
-        self.calls_ticks = count()
-        self._started: tuple[count[int], ...] = ()  # of breakers, which count each attempt
-        self._repeated = 0  # what they have counted that were no first attempts of ours
+        self.first = FirstAttempts()
         self.spent = self.refused = 0
         self._clock, self._lock = clock, RLock()
         self._window: deque[list[float]] = deque()  # [when it began, calls, extra attempts], a second each
@@ -74,7 +71,7 @@ class RetryBudget:
     @property
     def calls(self) -> int:
         """Calls counted: first attempts."""
-        return max(0, self._calls())
+        return max(0, self.first.number)
 
     @property
     def left(self) -> float:
@@ -84,15 +81,8 @@ class RetryBudget:
             self._let_time_pass_locked(now)
             return max(0.0, self._share_locked()) + self._floor
 
-    def count_by(self, started: count[int]) -> None:
-        """Count by what a breaker lets through from here on: its tick is enough for both."""
-        with self._lock:
-            if not any(started is known for known in self._started):
-                self._repeated += reading(started)
-                self._started = (*self._started, started)
-
-    def withdraw(self, counted: bool = False) -> bool:
-        """Take one extra attempt out of the budget, if it has one; ``counted``: by a breaker, when it starts."""
+    def withdraw(self) -> bool:
+        """Take one extra attempt out of the budget, if it has one."""
         now = self._clock()
         with self._lock:
             self._let_time_pass_locked(now)
@@ -104,19 +94,10 @@ class RetryBudget:
             else:
                 self._window[-1][2] += 1.0
             self.spent += 1
-            self._repeated += counted
             return True
-
-    def not_made(self, counted: bool) -> None:
-        """An extra attempt that was taken is not made: nobody will have counted it. What it took stays taken."""
-        with self._lock:
-            self._repeated -= counted
 
     def _most(self) -> float:
         return 0.0 if self.min_per_second == 0 else max(1.0, self.min_per_second * WINDOW)
-
-    def _calls(self) -> int:
-        return reading(self.calls_ticks) + sum(map(reading, self._started)) - self._repeated
 
     def _share_locked(self) -> float:
         """What the calls in the window allow, less what was taken of it."""
@@ -136,7 +117,7 @@ class RetryBudget:
 
     def _count_locked(self, now: float) -> None:
         """Lay the calls since the last look into the window, as if they had come evenly."""
-        seen = self._calls()
+        seen = self.first.number
         calls, self._seen = seen - self._seen, seen
         since = max(0.0, now - self._looked)
         self._looked = now
