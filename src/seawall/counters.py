@@ -49,11 +49,6 @@ class FirstAttempts:
             if not any(started is known for known, _ in self._breakers):
                 self._breakers = (*self._breakers, (started, reading(started)))
 
-    @property
-    def by_breakers(self) -> bool:
-        """Whether a breaker counts."""
-        return bool(self._breakers)
-
     def again(self) -> None:
         """A further attempt is about to ask a breaker that counts."""
         next(self._again)

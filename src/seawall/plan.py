@@ -97,6 +97,7 @@ def retrying(
     *,
     around: Callable[[], list[Retry]] = list,
     repeatable: Callable[[Ended], bool] | None = None,
+    counted: bool = False,
 ) -> Plan:
     """The plan of one call.
 
@@ -107,6 +108,7 @@ def retrying(
         around: Finds the loops in which this one stands, asked after a failure. Where one of them is for the same target
             this one runs once: the outer one repeats it.
         repeatable: Whether what ended so may be done again; default: yes, who wraps a function in a retry says so.
+        counted: Whether a breaker of the retry counts the first attempt.
 
     Returns:
         The attempt that counts: the successful one, or else the last that ran.
@@ -115,7 +117,8 @@ def retrying(
     waiting = False
     try:
         if ended is None:
-            retry.count_call()
+            if not counted:
+                next(retry.first.ticks)
             ended = yield Attempt(1)
             assert ended is not None
         delay = run.after(ended)

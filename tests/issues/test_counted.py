@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seawall import Bulkhead, CircuitBreaker, CircuitOpenError, Retry, RetryBudget, Target, budget
+from seawall import Bulkhead, CircuitBreaker, CircuitOpenError, Retry, RetryBudget, Target, budget, on_result
 from tests.aio import run_async
 from tests.clock import ManualClock
 from tests.guard.both import Form, every_form
@@ -171,3 +171,33 @@ def test_in_the_hub_too_a_repeat_that_is_refused_was_no_attempt() -> None:
                 assert ask(bed.port, "GET", "/CORE/x").status == 500
             retry = bed.run(lambda hub: hub.backends["CORE"].retry.snapshot())  # type: ignore[union-attr]
     assert (retry.calls, retry.retries, retry.stopped) == (3, 3, {"refused": 3})
+
+
+SECONDS = {"a breaker of its own": "b", "a bulkhead only": "h", "nothing more": ""}
+
+
+@every_form
+@pytest.mark.parametrize("second", SECONDS.values(), ids=SECONDS)
+@pytest.mark.parametrize("judged", [False, True], ids=["by errors", "by results too"])
+def test_one_retry_in_two_places_counts_the_calls_of_both(form: Form, second: str, judged: bool) -> None:
+    on: Any = [ConnectionError, on_result(lambda result: result < 0)] if judged else Exception
+    retry = Retry(2, base_delay=0, on=on, clock=ManualClock())
+    first = Target("CORE", breaker=CircuitBreaker(100), retry=retry)
+    breaker, bulkhead = (CircuitBreaker(100) if second == "b" else None), Bulkhead(9)
+    other = Target("CLAIM", breaker=breaker, bulkhead=bulkhead, retry=retry) if second else retry
+    ends: list[Any] = []
+
+    def fn() -> int:
+        end = ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return 1
+
+    for stack, calls in ((first, 3), (other, 2), (first, 1)):
+        guarded = form(stack, fn)
+        for _ in range(calls):
+            ends[:] = [ConnectionError(), 1]
+            assert guarded() == 1
+            ends[:] = [1]
+            assert guarded() == 1
+    assert (retry.calls, retry.retries) == (12, 6)

@@ -85,7 +85,9 @@ class Exchange:
         stack = self.target
         if stack.retry is None:
             return self.once(send).response
-        plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
+        plan = retrying(
+            stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat, counted=stack.breaker is not None
+        )
         try:
             return threads.perform(plan, lambda number: self._kept(self.once(send, number)), time.sleep)
         except FailedAnswer as failed:
@@ -129,7 +131,9 @@ class Exchange:
         async def once(number: int) -> Any:
             return await self._akept(await self.aonce(send, number))
 
-        plan = retrying(stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat)
+        plan = retrying(
+            stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat, counted=stack.breaker is not None
+        )
         try:
             return await aio.perform(plan, once)
         except FailedAnswer as failed:

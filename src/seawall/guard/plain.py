@@ -35,7 +35,7 @@ def run_function(stack: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: An
     """Call ``fn`` behind ``stack``: once, or as often as its retry decides."""
     if stack.retry is None:
         return attempt_function(stack, fn, args, kwargs)
-    plan = retrying(stack.retry, ambient(), around=loops_around)
+    plan = retrying(stack.retry, ambient(), around=loops_around, counted=stack.breaker is not None)
     return threads.perform(plan, partial(attempt_function, stack, fn, args, kwargs))
 
 
@@ -75,7 +75,7 @@ async def run_coroutine(stack: Any, fn: Callable[..., Awaitable[Any]], /, *args:
     """Await ``fn(...)`` behind ``stack``: once, or as often as its retry decides."""
     if stack.retry is None:
         return await attempt_coroutine(stack, fn, args, kwargs)
-    plan = retrying(stack.retry, ambient(), around=loops_around)
+    plan = retrying(stack.retry, ambient(), around=loops_around, counted=stack.breaker is not None)
     return await aio.perform(plan, partial(attempt_coroutine, stack, fn, args, kwargs))
 
 

@@ -137,7 +137,7 @@ class Retry(Guarded):
     # -- numbers: reading changes nothing
     @property
     def calls(self) -> int:
-        """First attempts; of all who share the retry budget, where there is one."""
+        """First attempts, wherever it stands; of all who share the retry budget, where there is one."""
         return max(0, self.first.number)
 
     @property
@@ -170,11 +170,6 @@ class Retry(Guarded):
             self.ticks = None if rules.result_tests else self.first.ticks
 
     # -- what the plan asks for
-    def count_call(self) -> None:
-        """A first attempt begins."""
-        if not self.first.by_breakers:
-            next(self.first.ticks)
-
     def wants(self, ended: Ended) -> bool:
         """Whether what ended so is to be repeated, if it can be."""
         error = ended.error
