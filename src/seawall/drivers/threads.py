@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["perform", "wait_in_line"]
 
+LONGEST_SLEEP = 86400.0
+"""Seconds that are slept at once. No system sleeps for ever, and ``TIMEOUT_MAX`` is too much for some by the time since
+their start; a day, at which asyncio's selectors wake too, is good on all of them."""
+
 
 def perform(plan: Plan, attempt: Callable[[int], Any], sleep: Callable[[float], object] = time.sleep) -> Any:
     """Carry out ``plan``: call ``attempt`` with the number of each attempt, block for each wait.
@@ -35,7 +39,11 @@ def perform(plan: Plan, attempt: Callable[[int], Any], sleep: Callable[[float], 
                     ended = Ended(None, error)
                 effect = plan.send(ended)
             else:
-                sleep(effect.seconds)
+                left = effect.seconds
+                while left > LONGEST_SLEEP:
+                    sleep(LONGEST_SLEEP)
+                    left -= LONGEST_SLEEP
+                sleep(left)
                 effect = next(plan)
     except StopIteration as stop:
         ended = stop.value
