@@ -200,9 +200,10 @@ class _Run:
         self.waited += delay
 
     def cut(self, waiting: bool) -> None:
-        """The driver has given up, in the wait for an attempt or in the middle of one."""
+        """The driver has given up, in the wait for an attempt or in the middle of one. Only whole waits are told."""
         if waiting:
             self._step_back()
+            self.waited -= self.delay
         if waiting or self.number > 1:
             self.retry.tell_end(Reason.CUT, self.number, self.waited)
 

@@ -230,8 +230,23 @@ def test_a_client_that_leaves_meanwhile_takes_the_next_attempt_with_it(loop: str
         bed.wait_for(lambda hub: hub.backends["CORE"].codes == {"C499": 1})
         assert len(server.requests) == 1
         assert not bed.run(lambda hub: hub.backends["CORE"].breaker._epoch.cuts)
+        assert stopped(bed) == {"cut": 1}
     [line] = map(json.loads, log.read_text().splitlines())
     assert (line["code"], line["status"]) == ("C499", 0)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_leaves_in_a_later_attempt_cuts_it(loop: str) -> None:
+    with (
+        raw_server(in_turn(FAIL, hangs)) as server,
+        hub_bed(f"CORE={server.url},retry=2,retry-base-ms=1,read=30,budget-ms=60000", loop=loop) as bed,
+    ):
+        with Caller(bed.port) as caller:
+            caller.begin("GET", "/CORE/x")
+            bed.wait_for(lambda hub: hub.backends["CORE"].breaker.started == 2)
+        bed.wait_for(lambda hub: hub.backends["CORE"].codes == {"C499": 1})
+        assert stopped(bed) == {"cut": 1}
+        assert bed.run(lambda hub: hub.backends["CORE"].retry.calls) == 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -282,11 +282,11 @@ def finished(exchange: Exchange, course: Course, code: str) -> None:
     steps = course.steps
     if isinstance(steps.next, Attempt) and not _is_running(exchange):
         course.first.not_made()  # its client has left the line
-    if not isinstance(steps.next, Attempt):
+    if not isinstance(steps.next, Attempt) or code == "C499":
         steps.close()
     elif code == "E906":
         steps.attempted(Ended(error=DeadlineExceededError("the budget is spent")))
-    elif code in CODES or code == "C499":
+    elif code in CODES:
         steps.attempted(Ended(error=SeawallError(code)))
     else:
         steps.attempted(Ended(result=code))
