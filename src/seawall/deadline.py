@@ -201,7 +201,11 @@ class budget(_Block):
             raise (deadline or Deadline(0.0)).exceeded() from error
 
     def __call__(self, fn: F) -> F:
-        """Give each call of ``fn`` this budget: the decorator."""
+        """Give each call of ``fn`` this budget: the decorator.
+
+        Raises:
+            TypeError: ``fn`` is a generator; or, at the call, it returned a coroutine, which would run without the budget.
+        """
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise TypeError(f"a budget around the generator {fn!r} would hold for its consumer too: open it where that is")
         seconds, clock = self._seconds, self._clock

@@ -69,6 +69,13 @@ def test_a_target_that_hangs_ends_with_the_budget(capsys: Capture) -> None:
     assert told["spent_ms"] < 15_000
 
 
+def test_a_budget_that_ends_the_first_attempt_is_the_reason_too(capsys: Capture) -> None:
+    with silent() as port:
+        code, told = document(capsys, "retry", f"http://127.0.0.1:{port}/", "--budget-ms", "200", "--base-ms", "10",
+                              "--max-attempts", "3")
+    assert (code, told["stopped_reason"], of(told, "n")) == (124, "budget", [1])
+
+
 def test_without_a_budget_nothing_is_called(capsys: Capture) -> None:
     with raw_server(answering(response(200))) as target:
         code, told = document(capsys, "retry", target.url, "--budget-ms", "0", "--base-ms", "1", "--max-attempts", "3")

@@ -47,6 +47,9 @@ class Retry(Guarded):
     circuit, no room, no budget) is never repeated. Of loops within loops for one target the outermost repeats, and the
     inner ones run once; and what another loop has given up on is not repeated here unless ``on`` names its error.
 
+    Wrap coroutine functions as such: a plain function that only returns a coroutine (a lambda, say) has succeeded with
+    that, and what is awaited afterwards is not repeated.
+
     Args:
         max_attempts: Attempts in all, the first one included, 1 or more (3).
         base_delay: Seconds that the first wait may last (0.05); then ``multiplier`` times as long, each time.
