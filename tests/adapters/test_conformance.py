@@ -15,17 +15,11 @@ import pytest
 
 import seawall
 from seawall import Bulkhead, CircuitBreaker, Retry, Timeout, Wall
-from tests.adapters.served import Served, serving
+from tests.adapters.served import Served
 from tests.adapters.subjects import Stream, Subject, subjects
 
 SHORT = 0.25   # s: a budget that is to end
 LATE = 2.0     # s that an end may be late on a busy machine; what hangs here would last a minute
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with serving() as server:
-        yield server
 
 
 @pytest.fixture(params=list(subjects()), ids=lambda kind: kind.name)

@@ -14,25 +14,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ReadTimeoutError
 
 import seawall
-from seawall import CircuitBreaker, Retry, Wall, on_result
+from seawall import CircuitBreaker, Wall, on_result
 from seawall.adapters import twice
 from seawall.adapters.requests import Adapter, mount
-from tests.adapters.served import Served, serving
+from tests.adapters.served import Served
+from tests.adapters.talking import HEAD, again, listening, saying
 
 SHORT, LATE = 0.25, 2.0  # s: as in test_conformance.py
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture
-def wall() -> Wall:
-    wall = Wall()
-    wall.target("CORE", breaker=CircuitBreaker(9))
-    return wall
 
 
 @pytest.fixture
@@ -223,17 +211,13 @@ def test_each_hop_of_a_redirect_is_told_what_is_left_by_then(session: requests.S
     assert 0 < second <= first <= 5000
 
 
-def test_cookies_of_a_failed_answer_that_was_kept_are_the_sessions(session: requests.Session, wall: Wall) -> None:
-    from tests.adapters.test_urllib3 import HEAD, listening, saying
-
-    wall.target("AGAIN", retry=Retry(2, base_delay=0.001, retry_budget=None))
-    mount(session, wall, target="AGAIN")
+@pytest.mark.parametrize("size", [None, 2])
+def test_cookies_of_a_failed_answer_that_was_kept_are_the_sessions(session: requests.Session, size: int | None) -> None:
+    mount(session, again(1), target="CORE")
     with listening(saying(HEAD + b"Set-Cookie: a=b\r\nContent-Length: 3\r\n\r\nbad")) as port:
-        for size in (None, 2):
-            response = session.get(f"http://127.0.0.1:{port}/", stream=True)
-            assert b"".join(response.iter_content(size)) == b"bad"
-            assert session.cookies.get("a") == "b"
-        assert session.get(f"http://127.0.0.1:{port}/").text == "bad"
+        response = session.get(f"http://127.0.0.1:{port}/", stream=True)
+        assert b"".join(response.iter_content(size)) == b"bad"
+        assert session.cookies.get("a") == "b"
 
 
 def test_a_rule_may_read_the_body(session: requests.Session, served: Served) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
@@ -18,15 +17,9 @@ from seawall import Bulkhead, CircuitBreaker, Retry, Wall
 from seawall.adapters import aiohttp as aiohttp_adapter
 from seawall.adapters import httpx as httpx_adapter
 from seawall.adapters import httpx2 as httpx2_adapter
-from tests.adapters.served import Served, serving
+from tests.adapters.served import Served
 
 WHO = contextvars.ContextVar("who", default="nobody")
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
-    with serving() as server:
-        yield server
 
 
 class Httpx:

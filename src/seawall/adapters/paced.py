@@ -37,7 +37,6 @@ from .native import Natives
 
 __all__ = ["OWN", "TIMEOUTS", "UNSENT", "Pace", "Paced", "PacedPool", "paced", "paced_classes", "wrapped"]
 
-RECORD = 16384  # bytes: a TLS record, which is what one send of a TLS socket may wait for
 SHORTEST = 0.001  # s: 0 would mean not to wait at all, which is another thing
 
 
@@ -112,7 +111,6 @@ class Paced(HTTPConnection):
     """A connection: stands before the client's own class of one, see :func:`paced`."""
 
     pace: Pace
-    whole = True  # whether one limit holds for all that is sent at once, as it does for a plain socket
 
     def _new_conn(self) -> Any:
         attempt = _limited()
@@ -141,35 +139,28 @@ class Paced(HTTPConnection):
     def send(self, data: Any) -> None:
         """Send it, for as long as there is time."""
         attempt = _limited()
-        if attempt is None or not isinstance(data, (bytes, bytearray, memoryview)):
-            super().send(data)
-            return
-        if self.sock is None:
-            self.connect()
-        view = memoryview(data).cast("B")
-        size = len(view) if self.whole else RECORD
-        for start in range(0, len(view), size or 1):
-            self.sock.settimeout(_allowed(attempt, self._own()))
-            super().send(view[start : start + size])
+        if attempt is not None:
+            if self.sock is None:
+                self.connect()
+            self.sock.settimeout(_allowed(attempt, self._own()))  # one limit for all of it, with TLS as well
+        super().send(data)
 
-    def response_class(self, sock: Any, *args: Any, **options: Any) -> Wire:  # type: ignore[override]
+    def response_class(  # type: ignore[override]
+        self, sock: Any, debuglevel: int = 0, method: str | None = None, url: str | None = None
+    ) -> Wire:
         """What http.client reads the answer with."""
         attempt = running.get()
         if attempt is None:
-            return Wire(sock, *args, **options)
+            return Wire(sock, debuglevel, method, url)
         own = None if attempt.end == inf else self._own()
-        return _PacedWire(sock, *args, attempt=attempt, pace=self.pace, own=own, **options)
+        return _PacedWire(_Raw(sock, attempt, self.pace, own), debuglevel, method, url)
 
 
 # -- the way in: head and body
 class _PacedWire(Wire):
-    def __init__(
-        self, sock: Any, *args: Any, attempt: Attempt, pace: Pace, own: float | None, **options: Any
-    ) -> None:
-        super().__init__(sock, *args, **options)
-        file: Any = self.fp
-        self._raw = _Raw(file.detach(), sock, attempt, pace, own)
-        self.fp = io.BufferedReader(self._raw)
+    def __init__(self, raw: _Raw, debuglevel: int, method: str | None, url: str | None) -> None:
+        self._raw = raw
+        super().__init__(raw, debuglevel, method, url)  # type: ignore[arg-type]  # all it asks of a socket is makefile()
 
     def begin(self) -> None:
         """Read the head. That of a proxy's answer to CONNECT is read without: with it nothing begins or ends."""
@@ -180,12 +171,17 @@ class _PacedWire(Wire):
 class _Raw(io.RawIOBase):
     """Bytes from the socket, for http.client's buffer."""
 
-    def __init__(self, inner: Any, sock: Any, attempt: Attempt, pace: Pace, own: float | None) -> None:
-        self._inner, self._sock, self._attempt, self._pace, self._own = inner, sock, attempt, pace, own
+    def __init__(self, sock: Any, attempt: Attempt, pace: Pace, own: float | None) -> None:
+        self._inner = sock.makefile("rb", 0)  # counts among the socket's files: it stays open for as long as this one
+        self._sock, self._attempt, self._pace, self._own = sock, attempt, pace, own
         self._limited = attempt.end != inf
         self._wire: weakref.ref[Wire] | None = None  # once its head is there
         self._error: Exception | None = None
         self._dry = self._at_end = False
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """What http.client reads from."""
+        return io.BufferedReader(self)
 
     def begin(self, wire: Wire) -> None:
         """The head is there; and the beginning of the body, if it came with it."""
@@ -264,8 +260,7 @@ def paced(kind: type[HTTPConnectionPool], pace: Pace, *before: type, **members: 
     """
     connection: Any = kind.ConnectionCls
     if isinstance(connection, type) and issubclass(connection, HTTPConnection):
-        whole = kind.scheme != "https"
-        connection = type(connection.__name__, (Paced, connection), {"pace": pace, "whole": whole})
+        connection = type(connection.__name__, (Paced, connection), {"pace": pace})
     return type(kind.__name__, (*before, PacedPool, kind), {"ConnectionCls": connection, **members})
 
 

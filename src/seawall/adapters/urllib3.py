@@ -93,7 +93,8 @@ class Answer:
     ) -> None:
         self.raw, self.response, self.status = raw, raw if response is None else response, raw.status
         self._attempt, self._natives, self._method, self._request = attempt, natives, method, request
-        self._time()
+        if attempt.end != inf:
+            self._time()
 
     def header(self, name: str) -> str | None:
         """The value of a header, or ``None``."""
@@ -101,7 +102,7 @@ class Answer:
         return value
 
     def _time(self) -> None:
-        if self._attempt.end != inf and type(self.raw) is HTTPResponse and not self.raw.closed:
+        if type(self.raw) is HTTPResponse and not self.raw.closed:
             self.raw.__class__ = _Timed
             vars(self.raw).update(_attempt=self._attempt, _natives=self._natives, _request=self._request)
 
@@ -128,7 +129,8 @@ class Answer:
             rest.decode_content, rest._original_response, rest._pool, None, rest.msg, rest.retries,
             rest.enforce_content_length, self._method, rest.url,
         )  # fmt: skip
-        self._time()
+        if self._attempt.end != inf:
+            self._time()
         return kept.whole
 
 
