@@ -7,11 +7,11 @@
     exchange    one request: attempted once, or as often as its target's retry decides
     native      errors that are the client's own class as well
     twice       finds the client's own retries below or above ours, and says so once
-    family      httpx and httpx2, which share all but their classes
-    bodies      the body of their answers, and the place in the bulkhead that it holds
-    sockets     their connections, which read and write no longer than there is time
-    paced       the same for urllib3, and requests on it
     httpx, httpx2, requests, urllib3, aiohttp       the clients
+    httpx_family      what httpx and httpx2 share: all but their classes
+    httpx_bodies      the body of their answers, and the place in the bulkhead that it holds
+    httpx_sockets     their connections, which read and write no longer than there is time
+    urllib3_sockets   the same for urllib3, and for requests on it
 
 Each client is an extra; nothing is imported here that the program did not install.
 """

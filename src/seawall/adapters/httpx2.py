@@ -19,8 +19,8 @@ import httpcore2
 import httpx2
 
 from ..wall import Wall
-from .family import AsyncGate, Family, Gate, SyncGate
-from .family import protect as _protect
+from .httpx_family import AsyncGate, Family, Gate, SyncGate
+from .httpx_family import protect as _protect
 from .protection import Protection
 
 __all__ = ["AsyncTransport", "Transport", "protect"]

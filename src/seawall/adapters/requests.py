@@ -28,10 +28,10 @@ from ..wall import Wall
 from .attempt import Attempt
 from .exchange import Exchange
 from .native import Natives
-from .paced import OWN, TIMEOUTS, UNSENT, Pace, paced_classes
 from .protection import Protection
 from .twice import sdk_repeats, warn_of_retries
 from .urllib3 import Answer, attempts
+from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, paced_classes
 
 __all__ = ["Adapter", "mount"]
 

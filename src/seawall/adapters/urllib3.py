@@ -25,9 +25,9 @@ from ..wall import Wall
 from .attempt import Attempt, running
 from .exchange import KEEP, Exchange
 from .native import Natives
-from .paced import OWN, TIMEOUTS, UNSENT, Pace, PacedPool, paced, paced_classes
 from .protection import ORIGINS, Protection
 from .twice import warn_of_retries
+from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, PacedPool, paced, paced_classes
 
 __all__ = ["Answer", "attempts", "protect"]
 

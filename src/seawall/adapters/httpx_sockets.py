@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .attempt import running
 
 if TYPE_CHECKING:
-    from .family import Family
+    from .httpx_family import Family
 
 __all__ = ["paced"]
 

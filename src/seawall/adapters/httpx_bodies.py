@@ -12,7 +12,7 @@ from .attempt import Attempt, running
 from .exchange import KEEP
 
 if TYPE_CHECKING:
-    from .family import Gate
+    from .httpx_family import Gate
 
 __all__ = ["AsyncBody", "HttpxAnswer", "SyncBody"]
 

@@ -2,7 +2,7 @@
 
 A transport stands between the client and its own transport. Time is cut where bytes are read and written: the network
 backend of httpcore's pool is put into one that allows each read and write only what is left of the attempt
-(:mod:`seawall.adapters.sockets`). So neither a head nor a body that comes byte by byte lasts longer, in threads and in
+(:mod:`seawall.adapters.httpx_sockets`). So neither a head nor a body that comes byte by byte lasts longer, in threads and in
 tasks, and the client's own time limits stay as they are.
 """
 
@@ -15,11 +15,11 @@ from typing import Any
 from ..errors import SeawallError
 from ..target import Target
 from .attempt import Attempt
-from .bodies import AsyncBody, HttpxAnswer, SyncBody
 from .exchange import Exchange
+from .httpx_bodies import AsyncBody, HttpxAnswer, SyncBody
+from .httpx_sockets import paced
 from .native import Natives
 from .protection import ORIGINS, Protection, Wish
-from .sockets import paced
 from .twice import sdk_repeats, warn_of_retries
 
 __all__ = ["AsyncGate", "Family", "Gate", "SyncGate", "protect"]
