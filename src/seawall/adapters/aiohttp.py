@@ -20,7 +20,7 @@ from weakref import ref
 import aiohttp
 from aiohttp.payload import BytesPayload
 
-from ..drivers.ends import End
+from ..drivers.ends import until
 from ..errors import ConfigError, SeawallError
 from ..wall import Wall
 from .attempt import Attempt
@@ -76,8 +76,8 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
         async def send(attempt: Attempt) -> _Answer:
             if attempt.end == inf:
                 return _Answer(await handler(request), attempt)
-            request.headers.update(protection.told(max(0.0, attempt.left()), request.headers))
-            return _Answer(await _within(attempt, handler(request)), attempt)
+            request.headers.update(protection.told(attempt.remaining(), request.headers))
+            return _Answer(await until(attempt, handler(request)), attempt)
 
         try:
             exchange = Exchange(target, protection, natives, again)
@@ -94,19 +94,6 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
 def _is_whole(body: object) -> bool:
     """Whether it is at hand, and can be sent a second time."""
     return isinstance(body, (bytes, BytesPayload))
-
-
-async def _within(attempt: Attempt, response: Awaitable[aiohttp.ClientResponse]) -> aiohttp.ClientResponse:
-    """``await response``, cancelled at the end of the attempt."""
-    end = End(max(0.0, attempt.left()))
-    try:
-        result = await response
-    except BaseException as error:
-        if end.over(error):
-            raise attempt.exceeded() from error
-        raise
-    end.over(None)
-    return result
 
 
 class _Answer:
@@ -136,7 +123,7 @@ class _Answer:
         if length is not None and length > KEEP:
             return False
         with suppress(TimeoutError, aiohttp.ClientError, OSError):
-            async with asyncio.timeout(min(PATIENCE, max(0.0, self._attempt.left()))):
+            async with asyncio.timeout(min(PATIENCE, self._attempt.remaining())):
                 await content.wait_eof()
             await self.response.read()
             return True
@@ -155,7 +142,7 @@ class _Watch:
         self._attempt, self._content, self._response = attempt, response.content, ref(response)
         self._timer: asyncio.TimerHandle | None = None
         if attempt.end != inf and not response.content.is_eof():
-            self._timer = asyncio.get_running_loop().call_later(max(0.0, attempt.left()), self._cut)
+            self._timer = asyncio.get_running_loop().call_later(attempt.remaining(), self._cut)
 
     def _cut(self) -> None:
         """The time is over, and the body is not."""

@@ -66,9 +66,9 @@ class Attempt(Passage):
         self._end = now + min(left, limit)
         self.end = min(self._end, now + first)
 
-    def left(self) -> float:
-        """Seconds left; negative past the end."""
-        return self.end - monotonic()
+    def remaining(self) -> float:
+        """Seconds left; 0.0 once there are none."""
+        return max(0.0, self.end - monotonic())
 
     def cut(self, own: float | None) -> float | None:
         """The client's ``own`` limit, and no longer than what is left: 0 or less where nothing is."""

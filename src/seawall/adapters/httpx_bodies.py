@@ -49,7 +49,7 @@ class _Body:
         """After each part: the first is there; and is there time for more?"""
         attempt = self._attempt
         attempt.body_began(self._gap)
-        if attempt.left() <= 0.0:
+        if attempt.remaining() == 0.0:
             told = attempt.exceeded()
             attempt.broke(told, self._natives)
             raise self._natives.of(told, self._request)

@@ -99,7 +99,7 @@ class Gate:
 
     def prepare(self, attempt: Attempt, request: Any) -> None:
         """Tell the callee what is left, and wait no longer than that for a connection."""
-        left = max(0.0, attempt.left())
+        left = attempt.remaining()
         for name, value in self.protection.told(left, request.headers).items():
             request.headers[name] = value
         limits = request.extensions.get("timeout")
@@ -155,30 +155,15 @@ class AsyncGate(Gate):
         async def send(attempt: Attempt) -> HttpxAnswer:
             if attempt.end != inf:
                 self.prepare(attempt, request)
-            if self.paced or attempt.end == inf:
-                response = await self.inner.handle_async_request(request)
-            else:
-                response = await self._cut(attempt, request)
+            waiting = self.inner.handle_async_request(request)
+            # Without sockets to go by it is cancelled at the end.
+            response = await (waiting if self.paced or attempt.end == inf else _until(attempt, waiting))
             return HttpxAnswer(response, self.family.async_body(response.stream, attempt, self, request))
 
         try:
             return await self.exchange(request).arun(send)
         except SeawallError as error:
             raise self.family.natives.of(error, request) from None
-
-    async def _cut(self, attempt: Attempt, request: Any) -> Any:
-        """Through a transport that has no sockets to go by: cancelled at the end."""
-        from ..drivers.ends import End
-
-        end = End(max(0.0, attempt.left()))
-        try:
-            response = await self.inner.handle_async_request(request)
-        except BaseException as error:
-            if end.over(error):
-                raise attempt.exceeded() from error
-            raise
-        end.over(None)
-        return response
 
     async def __aenter__(self) -> Any:
         """Open the transport inside."""
@@ -192,6 +177,12 @@ class AsyncGate(Gate):
     async def aclose(self) -> None:
         """Close the transport inside."""
         await self.inner.aclose()
+
+
+async def _until(attempt: Attempt, waiting: Any) -> Any:
+    from ..drivers.ends import until  # not at the top: it imports asyncio
+
+    return await until(attempt, waiting)
 
 
 def protect(client: Any, wrap: Any, kind: type) -> Any:

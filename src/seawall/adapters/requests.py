@@ -120,7 +120,7 @@ class Adapter(HTTPAdapter):
             else:
                 # Who sends a prepared request again, with more time, is not held to what was left this time.
                 request.headers = given.copy()
-                request.headers.update(protection.told(max(0.0, attempt.left()), given))
+                request.headers.update(protection.told(attempt.remaining(), given))
                 try:
                     response = inside(request, stream, timeout, verify, cert, proxies)
                 finally:

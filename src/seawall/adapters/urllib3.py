@@ -202,7 +202,7 @@ class _Gate(HTTPConnectionPool):
             if attempt.end != inf:
                 given: Any = HTTPHeaderDict(self.headers if headers is None else headers)
                 told = given
-                for name, value in protection.told(max(0.0, attempt.left()), given).items():
+                for name, value in protection.told(attempt.remaining(), given).items():
                     told[name] = value
             return Answer(inside(method, url, body, told, retries, *args, **options), attempt, natives, method)
 

@@ -10,16 +10,23 @@ from __future__ import annotations
 
 from asyncio import CancelledError, current_task, get_running_loop
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import Protocol, TypeVar, final
 
 from .timers import UVLOOP_GRAIN, dropped, is_uvloop, no_task
 
-if TYPE_CHECKING:
-    from ..deadline import Deadline
-
-__all__ = ["End", "until"]
+__all__ = ["End", "Ending", "until"]
 
 R = TypeVar("R")
+
+
+class Ending(Protocol):
+    """Whatever time can run out for: a deadline, or an attempt of an adapter's."""
+
+    def remaining(self) -> float:
+        """Seconds left, 0 or more."""
+
+    def exceeded(self) -> Exception:
+        """The error of what ran into the end, made afresh."""
 
 
 @final
@@ -48,8 +55,8 @@ class End:
         return self._task.uncancel() <= self._cancelling and isinstance(error, CancelledError)
 
 
-async def until(deadline: Deadline, awaitable: Awaitable[R]) -> R:
-    """``await awaitable``, cancelled at the deadline: then :class:`~seawall.DeadlineExceededError`."""
+async def until(deadline: Ending, awaitable: Awaitable[R]) -> R:
+    """``await awaitable``, cancelled at the deadline: then :meth:`~Ending.exceeded` is raised."""
     try:
         end = End(deadline.remaining())
     except BaseException:
