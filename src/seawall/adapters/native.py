@@ -31,10 +31,11 @@ class Natives:
         timeouts: What its own limits raise.
         unsent: What it raises where the request certainly never left.
         own: What it raises where the trouble is its own: no connection free in its pool.
-        attributes: What its classes hold, and would set themselves; ``request`` is set to the request at hand.
+        request: The attribute of its classes that holds the request at hand; ``""``: they have none.
+        empty: Other attributes that its classes would set themselves: they are ``None`` here.
     """
 
-    __slots__ = ("_attributes", "_classes", "_module", "own", "timeouts", "unsent")
+    __slots__ = ("_classes", "_empty", "_request", "own", "timeouts", "unsent")
 
     def __init__(
         self,
@@ -45,12 +46,13 @@ class Natives:
         timeouts: tuple[type[BaseException], ...],
         unsent: tuple[type[BaseException], ...],
         own: tuple[type[BaseException], ...],
-        attributes: dict[str, Any] | None = None,
+        request: str = "",
+        empty: tuple[str, ...] = (),
     ) -> None:
-        self._module, self._attributes = module, attributes or {}
+        self._request, self._empty = request, empty
         self.timeouts, self.unsent, self.own = timeouts, unsent, own
-        self._classes = {kind.__name__: _joined(kind, refused, module) for kind in REFUSALS}
-        self._classes |= {kind.__name__: _joined(kind, late, module) for kind in LATE}
+        kinds = [(kind, refused) for kind in REFUSALS] + [(kind, late) for kind in LATE]
+        self._classes = {kind.__name__: _joined(kind, native, module, request) for kind, native in kinds}
 
     def of(self, error: SeawallError, request: Any = None) -> SeawallError:
         """``error`` in the client's own class, with its traceback and notes; itself where there is none for it."""
@@ -65,17 +67,16 @@ class Natives:
         """An error of that name: for :meth:`of`, and out of a pickle."""
         error = self._classes[name].__new__(self._classes[name])
         error.args = args
-        vars(error).update(self._attributes)
-        for attribute in self._attributes:
-            if attribute.endswith("request"):
-                setattr(error, attribute, request)
+        vars(error).update(dict.fromkeys(self._empty))
+        if self._request:
+            setattr(error, self._request, request)
         vars(error).update(state)
         return error
 
 
-def _joined(kind: type[SeawallError], native: type[Exception], module: str) -> type[SeawallError]:
+def _joined(kind: type[SeawallError], native: type[Exception], module: str, request: str) -> type[SeawallError]:
     def reduce(error: SeawallError) -> tuple[Any, ...]:
-        state = {name: value for name, value in vars(error).items() if not name.endswith("request")}
+        state = {name: value for name, value in vars(error).items() if name != request}
         return _unpickled, (module, kind.__name__, error.args, state)
 
     members = {"__module__": module, "__doc__": kind.__doc__, "__reduce__": reduce, "__str__": _text(kind)}

@@ -45,7 +45,8 @@ natives = Natives(
     timeouts=TIMEOUTS,
     unsent=UNSENT,
     own=OWN,
-    attributes={"request": None, "response": None},
+    request="request",
+    empty=("response",),
 )
 
 
@@ -83,7 +84,7 @@ class Adapter(HTTPAdapter):
         for word, value in (("connect", connect), ("read", read)):
             if value is not None and (not is_amount(value) or value == 0):
                 raise ConfigError(f"{word} is in seconds, more than 0 and finite, not {value!r}")
-        self.protection = wall if isinstance(wall, Protection) else Protection(wall, **options)
+        self.protection = Protection.of(wall, options)
         self._pace = Pace(natives, self.protection.gap, _outside)
         self._limits = None if connect is None and read is None else (connect, read)
         super().__init__(pool_connections, pool_maxsize, max_retries, pool_block)
@@ -155,7 +156,7 @@ def mount(session: requests.Session, wall: Wall | Protection | None = None, **op
         TypeError: An adapter of the session is of a class that cannot be replaced.
     """
     limits = {name: options.pop(name) for name in ("connect", "read") if name in options}
-    protection = wall if isinstance(wall, Protection) else Protection(wall, **options)
+    protection = Protection.of(wall, options)
     adapters = getattr(session, "adapters", None)
     if adapters is None:
         raise TypeError(f"mount() takes a requests.Session, not {session!r}")
