@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from .deadline import Deadline
     from .policies.retry import Retry
 
-__all__ = ["Attempt", "AttemptsNote", "Effect", "Ended", "Plan", "Reason", "Sleep", "has_exhausted", "retrying"]
+__all__ = [
+    "IDEMPOTENT", "Attempt", "AttemptsNote", "Effect", "Ended", "Plan", "Reason", "Sleep", "has_exhausted", "retrying",
+]  # fmt: skip
 
 log = logging.getLogger("seawall")
+
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+"""HTTP methods that do no harm a second time. Source: RFC 9110, 9.2.2."""
 
 TOLD = 3  # attempts told of in the note on the last error
 

@@ -19,7 +19,7 @@ import httpcore2
 import httpx2
 
 from ..wall import Wall
-from .httpx_family import AsyncGate, Family, Gate, SyncGate
+from .httpx_family import AsyncGate, Family, SyncGate
 from .httpx_family import protect as _protect
 from .protection import Protection
 
@@ -34,30 +34,18 @@ natives = _family.natives
 class Transport(SyncGate, httpx2.BaseTransport):
     """A transport for :class:`httpx2.Client` whose requests go through the targets of ``wall``.
 
-    Args:
-        wall: Holds the targets. Default: :data:`seawall.adapters.wall`.
-        inner: The transport that does the work. Default: ``httpx2.HTTPTransport()``.
-        options: As :class:`~seawall.adapters.protection.Protection` takes them: ``target``, ``headers``, ``idempotent``,
-            ``total``, ``first``.
-
-    Raises:
-        TypeError, ConfigError: An option that cannot work.
-
-    Errors that come out of a request are Seawall's and httpx2's: a refusal is an ``httpx2.TransportError``, the end of the
-    budget or of ``total`` an ``httpx2.TimeoutException``.
+    Arguments as of :class:`~seawall.adapters.httpx_family.Gate`. Errors that come out of a request are Seawall's and
+    httpx2's: a refusal is an ``httpx2.TransportError``, the end of the budget or of ``total`` an
+    ``httpx2.TimeoutException``.
     """
 
-    def __init__(self, wall: Wall | None = None, *, inner: httpx2.BaseTransport | None = None, **options: Any) -> None:
-        super().__init__(_family, httpx2.HTTPTransport() if inner is None else inner, Protection(wall, **options))
+    family = _family
 
 
 class AsyncTransport(AsyncGate, httpx2.AsyncBaseTransport):
     """:class:`Transport` for :class:`httpx2.AsyncClient`. Waiting, in line and between attempts, is asyncio's."""
 
-    def __init__(
-        self, wall: Wall | None = None, *, inner: httpx2.AsyncBaseTransport | None = None, **options: Any
-    ) -> None:
-        super().__init__(_family, httpx2.AsyncHTTPTransport() if inner is None else inner, Protection(wall, **options))
+    family = _family
 
 
 def protect(client: C, wall: Wall | Protection | None = None, **options: Any) -> C:
@@ -66,16 +54,8 @@ def protect(client: C, wall: Wall | Protection | None = None, **options: Any) ->
     Args:
         client: Not used yet: connections that are open already are not cut at the end of a budget.
         wall: Holds the targets. Default: :data:`seawall.adapters.wall`. Or a protection that was made before.
-        options: As :class:`Transport` takes them.
+        options: As :class:`~seawall.adapters.protection.Protection` takes them.
     """
-    protection = wall if isinstance(wall, Protection) else Protection(wall, **options)
-    kind: type[Gate] = AsyncGate if isinstance(client, httpx2.AsyncClient) else SyncGate
-    outside = AsyncTransport if kind is AsyncGate else Transport
-
-    def wrap(inner: Any) -> Any:
-        transport: Any = outside.__new__(outside)
-        Gate.__init__(transport, _family, inner, protection)
-        return transport
-
-    _protect(client, wrap, kind)
+    kind = AsyncTransport if isinstance(client, httpx2.AsyncClient) else Transport
+    _protect(client, kind, Protection.of(wall, options))
     return client

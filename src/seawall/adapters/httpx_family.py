@@ -2,8 +2,8 @@
 
 A transport stands between the client and its own transport. Time is cut where bytes are read and written: the network
 backend of httpcore's pool is put into one that allows each read and write only what is left of the attempt
-(:mod:`seawall.adapters.httpx_sockets`). So neither a head nor a body that comes byte by byte lasts longer, in threads and in
-tasks, and the client's own time limits stay as they are.
+(:mod:`seawall.adapters.httpx_sockets`). So neither a head nor a body that comes byte by byte lasts longer, in threads and
+in tasks, and the client's own time limits stay as they are.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import SeawallError
-from ..target import Target
+from ..wall import Wall
 from .attempt import Attempt
 from .exchange import Exchange
 from .httpx_bodies import AsyncBody, HttpxAnswer, SyncBody
 from .httpx_sockets import paced
 from .native import Natives
-from .protection import ORIGINS, Protection, Wish
+from .protection import Protection, Wish
 from .twice import sdk_repeats, warn_of_retries
 
 __all__ = ["AsyncGate", "Family", "Gate", "SyncGate", "protect"]
@@ -47,7 +47,7 @@ class Family:
             timeouts=(self.http.TimeoutException,),
             unsent=(self.http.ConnectError, self.http.ConnectTimeout),
             own=(self.http.PoolTimeout,),
-            attributes={"_request": None},
+            request="_request",
         )
 
 
@@ -55,15 +55,21 @@ class Gate:
     """What the sync and the async transport share: each request goes through it.
 
     Args:
-        family: The library.
-        inner: The transport that does the work.
-        protection: Whose targets and limits hold.
+        wall: Holds the targets. Default: :data:`seawall.adapters.wall`. Or a protection that was made before.
+        inner: The transport that does the work. Default: the library's own, as a client without ``transport=`` has it.
+        options: As :class:`~seawall.adapters.protection.Protection` takes them.
+
+    Raises:
+        TypeError, ConfigError: An option that cannot work.
     """
 
-    def __init__(self, family: Family, inner: Any, protection: Protection) -> None:
-        self.family, self.inner, self.protection = family, inner, protection
-        self.paced = paced(family, inner)
-        self._known: dict[tuple[bytes, bytes, int | None], Target] = {}
+    family: Family
+    inner_kind: str  # name of the transport that is the default
+
+    def __init__(self, wall: Wall | Protection | None = None, *, inner: Any = None, **options: Any) -> None:
+        self.protection = Protection.of(wall, options)
+        self.inner = inner = getattr(self.family.http, self.inner_kind)() if inner is None else inner
+        self.paced = paced(self.family, inner)
         retries = getattr(getattr(inner, "_pool", None), "_retries", 0)
         if isinstance(retries, int) and retries:
             warn_of_retries(
@@ -76,12 +82,10 @@ class Gate:
         url, wish = request.url, None
         if "seawall" in request.extensions:
             wish = _wish(request.extensions["seawall"])
-        origin = url.raw_scheme, url.raw_host, url.port
-        target = self._known.get(origin)
+        origin = url.raw_scheme, url.raw_host, url.port  # url.host is decoded anew each time
+        target = self.protection.known.get(origin)
         if target is None or wish is not None:
-            target = self.protection.find(url.scheme, url.host, url.port, wish)
-            if wish is None:
-                self._remember(origin, target)
+            target = self.protection.find(url.scheme, url.host, url.port, wish, origin)
         again = False
         if target.retry is not None:  # reading a header costs as much as all the policies
             headers = request.headers
@@ -91,11 +95,6 @@ class Gate:
                 sdk_repeats(target, sdk)
         first = None if self.protection.first is None else self.protection.first_of(request)
         return Exchange(target, self.protection, self.family.natives, again, first)
-
-    def _remember(self, origin: tuple[bytes, bytes, int | None], target: Target) -> None:
-        if len(self._known) >= ORIGINS:
-            self._known.clear()
-        self._known[origin] = target
 
     def prepare(self, attempt: Attempt, request: Any) -> None:
         """Tell the callee what is left, and wait no longer than that for a connection."""
@@ -117,6 +116,8 @@ def _wish(wish: Any) -> Wish:
 
 class SyncGate(Gate):
     """The way of a request in a thread."""
+
+    inner_kind = "HTTPTransport"
 
     def handle_request(self, request: Any) -> Any:
         """Send ``request`` behind its target's policies, and return the response."""
@@ -148,6 +149,8 @@ class SyncGate(Gate):
 
 class AsyncGate(Gate):
     """The way of a request in a task."""
+
+    inner_kind = "AsyncHTTPTransport"
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send ``request`` behind its target's policies, and return the response."""
@@ -185,19 +188,18 @@ async def _until(attempt: Attempt, waiting: Any) -> Any:
     return await until(attempt, waiting)
 
 
-def protect(client: Any, wrap: Any, kind: type) -> Any:
-    """Put each transport of ``client`` into ``wrap(transport)``, unless it is one of ``kind`` already."""
+def protect(client: Any, kind: type[Gate], protection: Protection) -> None:
+    """Put each transport of ``client`` into one of ``kind``, unless it is one already."""
     transport, mounts = getattr(client, "_transport", None), getattr(client, "_mounts", None)
     if transport is None or not isinstance(mounts, dict):
         raise TypeError(
             f"protect() takes a Client or an AsyncClient, not {client!r}: for others write  transport=Transport(wall)"
         )
-    if not isinstance(transport, kind):
-        client._transport = wrap(transport)
+    if not isinstance(transport, Gate):
+        client._transport = kind(protection, inner=transport)
     for pattern, mounted in mounts.items():
-        if mounted is not None and not isinstance(mounted, kind):
-            mounts[pattern] = wrap(mounted)
-    return client
+        if mounted is not None and not isinstance(mounted, Gate):
+            mounts[pattern] = kind(protection, inner=mounted)
 
 
 def _is_whole(request: Any) -> bool:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from ..amounts import is_amount
 from ..errors import ConfigError
 from ..headers import BudgetHeaders
+from ..plan import IDEMPOTENT
 from ..target import Target
 from ..wall import Wall
 
-__all__ = ["IDEMPOTENT", "ORIGINS", "Protection", "Wish", "wall"]
+__all__ = ["Protection", "Wish", "wall"]
 
 wall = Wall()
 """Holds the targets of adapters that were given no wall: one for the process, so sync and async clients share circuits."""
 
-IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})  # RFC 9110, 9.2.2
 TOLD = BudgetHeaders()  # what a callee is told unless something else is said
 ORIGINS = 1024  # remembered; who crawls the net fills no memory with them
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -55,9 +55,12 @@ class Protection:
 
     Raises:
         ConfigError: ``total``, ``first`` or ``gap`` is no number of seconds, or ``gap`` stands without ``total``.
+
+    Attributes:
+        known: Targets by origin, :data:`ORIGINS` at the most.
     """
 
-    __slots__ = ("_known", "_naming", "first", "gap", "idempotent", "total", "wall", "wire")
+    __slots__ = ("_naming", "first", "gap", "idempotent", "known", "total", "wall", "wire")
 
     def __init__(
         self,
@@ -80,18 +83,29 @@ class Protection:
         self.wall = globals()["wall"] if wall is None else wall
         self.wire, self.idempotent, self.total, self.first, self.gap = headers, idempotent, total, first, gap
         self._naming = target
-        self._known: dict[tuple[str, str, int | None], Target] = {}
+        self.known: dict[Hashable, Target] = {}
 
-    def find(self, scheme: str, host: str, port: int | None, wish: Wish | None = None) -> Target:
-        """The target of a request to that origin."""
+    @classmethod
+    def of(cls, wall: Wall | Protection | None, options: dict[str, Any]) -> Protection:
+        """What stands for ``wall`` and ``options`` in an adapter's arguments: ``wall`` may be a protection made before."""
+        if not isinstance(wall, Protection):
+            return cls(wall, **options)
+        if options:
+            raise TypeError(f"{', '.join(options)}: say it to the Protection(...) that is given instead of a wall")
+        return wall
+
+    def find(
+        self, scheme: str, host: str, port: int | None, wish: Wish | None = None, origin: Hashable = None
+    ) -> Target:
+        """The target of a request to that origin; under ``origin``, if a client has another key for it, in ``known``."""
         if wish is not None and wish.target is not None:
             return self.wall.target(wish.target)
-        origin = scheme, host, port
-        target = self._known.get(origin)
+        origin = origin or (scheme, host, port)
+        target = self.known.get(origin)
         if target is None:
-            if len(self._known) >= ORIGINS:
-                self._known.clear()
-            target = self._known[origin] = self.wall.target(self._name(scheme, host, port))
+            if len(self.known) >= ORIGINS:
+                self.known.clear()
+            target = self.known[origin] = self.wall.target(self._name(scheme, host, port))
         return target
 
     def _name(self, scheme: str, host: str, port: int | None) -> str:

@@ -25,7 +25,7 @@ from ..wall import Wall
 from .attempt import Attempt, running
 from .exchange import KEEP, Exchange
 from .native import Natives
-from .protection import ORIGINS, Protection
+from .protection import Protection
 from .twice import warn_of_retries
 from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, PacedPool, paced, paced_classes
 
@@ -186,7 +186,6 @@ class _Gate(HTTPConnectionPool):
     """A pool: each of its requests goes through its target."""
 
     protection: Protection
-    known: dict[tuple[str, str, int | None], Target]
 
     def urlopen(  # type: ignore[override]
         self, method: str, url: str, body: Any = None, headers: Any = None, retries: Any = None, *args: Any, **options: Any
@@ -218,12 +217,7 @@ class _Gate(HTTPConnectionPool):
         if not url.startswith("/"):  # by way of a proxy
             parsed = parse_url(url)
             scheme, host, port = parsed.scheme or scheme, parsed.host or host, parsed.port
-        target = self.known.get((scheme, host, port))
-        if target is None:
-            if len(self.known) >= ORIGINS:
-                self.known.clear()
-            target = self.known[scheme, host, port] = self.protection.find(scheme, host.strip("[]"), port)
-        return target
+        return self.protection.find(scheme, host.strip("[]"), port)
 
     def _retries(self, given: Any) -> Any:
         """Once, where urllib3 would repeat it three times by default; and what the user asked for is his."""
@@ -276,9 +270,9 @@ def protect(manager: M, wall: Wall | Protection | None = None, **options: Any) -
     Errors that come out of a request are Seawall's and urllib3's: a refusal is a ``urllib3.exceptions.HTTPError``, the
     end of the budget or of ``total`` a ``urllib3.exceptions.TimeoutError``.
     """
-    protection = wall if isinstance(wall, Protection) else Protection(wall, **options)
+    protection = Protection.of(wall, options)
     pace = Pace(natives, protection.gap, lambda error: error)
-    members: dict[str, Any] = {"protection": protection, "known": {}}
+    members: dict[str, Any] = {"protection": protection}
     if isinstance(manager, PoolManager):
         paced_classes(manager, pace, _Gate, **members)
         manager.clear()

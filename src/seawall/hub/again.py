@@ -20,6 +20,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from .. import plan
 from ..deadline import Deadline
 from ..drivers.callbacks import Steps
 from ..errors import DeadlineExceededError, NoBudgetError, RejectedError, SeawallError
@@ -45,7 +46,7 @@ __all__ = [
 
 REPLAY = 65536  # bytes of a request's body that are kept to be sent again
 KEEP = 65536  # bytes of a failed answer's body that are kept to be passed on after all
-IDEMPOTENT = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"})  # RFC 9110 9.2.2
+IDEMPOTENT = frozenset(method.encode() for method in plan.IDEMPOTENT)  # as they stand in a request
 REPLAYED = frozenset({b"GET", b"HEAD", b"OPTIONS"})  # also where nothing is retried
 _NOT_MADE = frozenset({"E904", "E905", "E906"})  # the refusals that a further attempt may meet
 
