@@ -80,10 +80,7 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
             return _Answer(await until(attempt, handler(request)), attempt)
 
         try:
-            exchange = Exchange(target, protection, natives, again)
-            response: aiohttp.ClientResponse = (
-                (await exchange.aonce(send)).response if target.retry is None else await exchange.arun(send)
-            )
+            response: aiohttp.ClientResponse = (await Exchange(target, protection, natives, again).arun(send)).response
         except SeawallError as error:
             raise natives.of(error) from None
         return response

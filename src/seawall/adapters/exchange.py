@@ -82,19 +82,21 @@ class Exchange:
     # -- in a thread
     def run(self, send: Callable[[Attempt], Answer]) -> Any:
         """The client's response; or its error, or ours."""
+        return (self._once(send) if self.target.retry is None else self._repeated(send)).response
+
+    def _repeated(self, send: Callable[[Attempt], Answer]) -> Answer | FailedAnswer:
         stack = self.target
-        if stack.retry is None:
-            return self.once(send).response
+        assert stack.retry is not None
         plan = retrying(
             stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat, counted=stack.breaker is not None
         )
         try:
-            return threads.perform(plan, lambda number: self._kept(self.once(send, number)), time.sleep)
+            answer: Answer = threads.perform(plan, lambda number: self._kept(self._once(send, number)), time.sleep)
         except FailedAnswer as failed:
-            return failed.response
+            return failed
+        return answer
 
-    def once(self, send: Callable[[Attempt], Answer], number: int = 1) -> Answer:
-        """One attempt, and nothing after it; the ``number``-th."""
+    def _once(self, send: Callable[[Attempt], Answer], number: int = 1) -> Answer:
         attempt = Attempt(self.target, number)
         try:
             attempt.enter()
@@ -110,11 +112,11 @@ class Exchange:
         self._judge(attempt, answer)
         return answer
 
-    def _kept(self, answer: Answer) -> Any:
-        """The response, or the failure that it is for the plan: read as a whole first, if there may be a next attempt."""
+    def _kept(self, answer: Answer) -> Answer:
+        """The answer, or the failure that it is for the plan: read as a whole first, if there may be a next attempt."""
         failed = self._failure(answer)
         if failed is None:
-            return answer.response
+            return answer
         failed.whole = not self._wants_more() or answer.keep()
         try:
             raise failed
@@ -122,25 +124,27 @@ class Exchange:
             del failed  # its traceback holds this frame: no cycle, a response that is dropped is gone at once
 
     # -- in a task
-    async def arun(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Any:
-        """:meth:`run` for a task."""
-        stack = self.target
-        if stack.retry is None:
-            return (await self.aonce(send)).response
+    def arun(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Awaitable[Answer | FailedAnswer]:
+        """:meth:`run` for a task: gives what has the response. A coroutine less on the way than one that gives it."""
+        return self._aonce(send) if self.target.retry is None else self._arepeated(send)
 
-        async def once(number: int) -> Any:
-            return await self._akept(await self.aonce(send, number))
+    async def _arepeated(self, send: Callable[[Attempt], Awaitable[Answer]]) -> Answer | FailedAnswer:
+        stack = self.target
+        assert stack.retry is not None
+
+        async def once(number: int) -> Answer:
+            return await self._akept(await self._aonce(send, number))
 
         plan = retrying(
             stack.retry, ambient(), around=loops_around, repeatable=self._may_repeat, counted=stack.breaker is not None
         )
         try:
-            return await aio.perform(plan, once)
+            answer: Answer = await aio.perform(plan, once)
         except FailedAnswer as failed:
-            return failed.response
+            return failed
+        return answer
 
-    async def aonce(self, send: Callable[[Attempt], Awaitable[Answer]], number: int = 1) -> Answer:
-        """One attempt, and nothing after it; the ``number``-th."""
+    async def _aonce(self, send: Callable[[Attempt], Awaitable[Answer]], number: int = 1) -> Answer:
         attempt = Attempt(self.target, number)
         try:
             await attempt.aenter()
@@ -156,10 +160,10 @@ class Exchange:
         self._judge(attempt, answer)
         return answer
 
-    async def _akept(self, answer: Answer) -> Any:
+    async def _akept(self, answer: Answer) -> Answer:
         failed = self._failure(answer)
         if failed is None:
-            return answer.response
+            return answer
         failed.whole = not self._wants_more() or await answer.keep()
         try:
             raise failed
@@ -208,5 +212,5 @@ def _from_a_hub(answer: Answer) -> bool:
     return answer.header("X-Seawall-Code") is not None
 
 
-repeats(Exchange.run.__code__, "stack")
-repeats(Exchange.arun.__code__, "stack")
+repeats(Exchange._repeated.__code__, "stack")
+repeats(Exchange._arepeated.__code__, "stack")

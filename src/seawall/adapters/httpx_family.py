@@ -164,7 +164,7 @@ class AsyncGate(Gate):
             return HttpxAnswer(response, self.family.async_body(response.stream, attempt, self, request))
 
         try:
-            return await self.exchange(request).arun(send)
+            return (await self.exchange(request).arun(send)).response
         except SeawallError as error:
             raise self.family.natives.of(error, request) from None
 
