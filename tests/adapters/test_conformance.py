@@ -406,6 +406,19 @@ def test_attempts_come_out_of_the_budget(bench: Bench, served: Served) -> None:
     assert 2 <= len(served.asked) <= 3
 
 
+@pytest.mark.fault("F37")
+def test_a_loop_around_it_for_the_same_target_repeats_alone(bench: Bench, served: Served) -> None:
+    """Three attempts of three would be nine."""
+    client = bench(retry=bench.again(), breaker=CircuitBreaker(99))
+    outer = Retry(3, base_delay=0.001, retry_budget=None, name="CORE", on=[*client.broken, seawall.on_result(_failed)])
+    assert outer.call(client.get, f"{served.url}/status?is=503").status == 503
+    assert len(served.asked) == 3
+
+
+def _failed(got: Any) -> bool:
+    return bool(got.status == 503)
+
+
 # -- what is not the target's doing
 def test_a_full_pool_is_not_the_targets_failure(bench: Bench, served: Served) -> None:
     if bench.kind.full is None:

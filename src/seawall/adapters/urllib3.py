@@ -187,7 +187,7 @@ class _Gate(HTTPConnectionPool):
 
     protection: Protection
 
-    def urlopen(  # type: ignore[override]
+    def urlopen(  # type: ignore[override]  # urllib3's own pools differ from their base class in the same way
         self, method: str, url: str, body: Any = None, headers: Any = None, retries: Any = None, *args: Any, **options: Any
     ) -> Any:
         """Send a request behind its target's policies, and return the response."""

@@ -37,6 +37,7 @@ from .native import Natives
 
 __all__ = ["OWN", "TIMEOUTS", "UNSENT", "Pace", "Paced", "PacedPool", "paced", "paced_classes", "wrapped"]
 
+_NO_POOL: Any = None  # urllib3 says it that way itself, where an answer has left its pool
 SHORTEST = 0.001  # s: 0 would mean not to wait at all, which is another thing
 
 
@@ -145,9 +146,7 @@ class Paced(HTTPConnection):
             self.sock.settimeout(_allowed(attempt, self._own()))  # one limit for all of it, with TLS as well
         super().send(data)
 
-    def response_class(  # type: ignore[override]
-        self, sock: Any, debuglevel: int = 0, method: str | None = None, url: str | None = None
-    ) -> Wire:
+    def _wire(self, sock: Any, debuglevel: int = 0, method: str | None = None, url: str | None = None) -> Wire:
         """What http.client reads the answer with."""
         attempt = running.get()
         if attempt is None:
@@ -155,12 +154,16 @@ class Paced(HTTPConnection):
         own = None if attempt.end == inf else self._own()
         return _PacedWire(_Raw(sock, attempt, self.pace, own), debuglevel, method, url)
 
+    response_class: Any = _wire
+
 
 # -- the way in: head and body
 class _PacedWire(Wire):
-    def __init__(self, raw: _Raw, debuglevel: int, method: str | None, url: str | None) -> None:
+    _raw: _Raw
+
+    def __init__(self, raw: Any, debuglevel: int, method: str | None, url: str | None) -> None:
         self._raw = raw
-        super().__init__(raw, debuglevel, method, url)  # type: ignore[arg-type]  # all it asks of a socket is makefile()
+        super().__init__(raw, debuglevel, method, url)  # all it asks of a socket is makefile()
 
     def begin(self) -> None:
         """Read the head. That of a proxy's answer to CONNECT is read without: with it nothing begins or ends."""
@@ -234,7 +237,7 @@ class _Raw(io.RawIOBase):
             attempt.finish()
             return
         if isinstance(error, TimeoutError):
-            told: Exception = ReadTimeoutError(None, "", "Read timed out.")  # type: ignore[arg-type]
+            told: Exception = ReadTimeoutError(_NO_POOL, "", "Read timed out.")
         else:
             told = ProtocolError(f"Connection broken: {error!r}", error)
         attempt.body_broke(attempt.verdict(self._pace.outside(told), natives), natives)
