@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
@@ -177,6 +178,38 @@ def test_a_transport_without_sockets_is_cut_as_well(http: Any, adapter: Any) -> 
             assert isinstance(error.value, http.TimeoutException)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("http", "adapter"), [(httpx, httpx_adapter), (httpx2, httpx2_adapter)])
+def test_an_interrupt_in_a_body_is_no_answer(http: Any, adapter: Any) -> None:
+    """Ctrl-C while a body is read says nothing about the target: its row of failures stands."""
+
+    def parts(self: object) -> Iterator[bytes]:
+        yield b"half"
+        raise KeyboardInterrupt
+
+    interrupted = type("Interrupted", (http.SyncByteStream,), {"__iter__": parts})
+
+    def answer(request: Any) -> Any:
+        return http.Response(503) if request.url.path == "/bad" else http.Response(200, stream=interrupted())
+
+    wall = Wall()
+    wall.target("CORE", breaker=CircuitBreaker(9))
+    transport = adapter.Transport(wall, inner=http.MockTransport(answer), target="CORE")
+    with http.Client(transport=transport, base_url="http://core") as client:
+        assert client.get("/bad").status_code == 503
+        with pytest.raises(KeyboardInterrupt):
+            client.get("/good")
+    breaker, bulkhead = wall["CORE"].snapshot().breaker, wall["CORE"].snapshot().bulkhead
+    assert breaker is not None
+    assert bulkhead is not None
+    assert (breaker.failures, bulkhead.in_flight) == (1, 0)
+
+
+def test_aiohttp_is_not_given_limits_that_it_cannot_hold() -> None:
+    for word in ("first", "gap"):
+        with pytest.raises(seawall.ConfigError, match=f"{word}= is not for aiohttp"):
+            aiohttp_adapter.middleware(Wall(), total=5.0, **{word: 1.0})
 
 
 @pytest.mark.parametrize(("http", "adapter"), [(httpx, httpx_adapter), (httpx2, httpx2_adapter)])

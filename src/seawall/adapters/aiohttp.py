@@ -51,7 +51,7 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
     Args:
         wall: Holds the targets. Default: :data:`seawall.adapters.wall`.
         options: As :class:`~seawall.adapters.protection.Protection` takes them: ``target``, ``headers``, ``idempotent``,
-            ``total``; not ``first``, since aiohttp does not tell when a body begins.
+            ``total``; not ``first`` and ``gap``, since aiohttp does not tell when a part of a body comes.
 
     Raises:
         TypeError, ConfigError: An option that cannot work.
@@ -59,8 +59,9 @@ def middleware(wall: Wall | None = None, **options: Any) -> Middleware:
     Errors that come out of a request are Seawall's and aiohttp's: a refusal is an ``aiohttp.ClientConnectionError``, the
     end of the budget or of ``total`` an ``aiohttp.ServerTimeoutError``, and so a ``TimeoutError``.
     """
-    if options.get("first") is not None:
-        raise ConfigError("first= is not for aiohttp, which does not tell when a body begins: take total=")
+    for word, instead in (("first", "total= here"), ("gap", "sock_read= of aiohttp's ClientTimeout")):
+        if options.get(word) is not None:
+            raise ConfigError(f"{word}= is not for aiohttp, which does not tell when a part comes: take {instead}")
     protection = Protection(wall, **options)
 
     async def through(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:

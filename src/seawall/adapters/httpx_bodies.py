@@ -24,6 +24,8 @@ class HttpxAnswer:
 
     def __init__(self, response: Any, body: SyncBody | AsyncBody) -> None:
         self.response, self.status, self.keep = response, response.status_code, body.keep
+        if response.is_closed:  # a transport without sockets has given it whole: nobody will read it, or close it
+            body.ended_before()
         response.stream = body
 
     def header(self, name: str) -> str | None:
@@ -38,6 +40,10 @@ class _Body:
         self._natives, self._gap = gate.family.natives, gate.protection.gap
         self._kept: list[bytes] = []
         self._rest: Any = None  # what is left to be read after that
+
+    def ended_before(self) -> None:
+        """It is at hand already, as a whole."""
+        self._attempt.finish()
 
     def _broke(self, error: BaseException) -> None:
         told = self._attempt.verdict(error, self._natives)
@@ -77,7 +83,9 @@ class SyncBody(_Body):
                         break
                     self._look()
                     yield part
-        except Exception as error:
+        except GeneratorExit:
+            raise  # closed in the middle: close() tells
+        except BaseException as error:
             self._broke(error)
             raise
         attempt.finish()
