@@ -4,6 +4,7 @@ Where things are; a line imports from the lines above it only::
 
     errors      every error, on one page
     outcome     success, failure, ignored; what counts as a failure; the hub's codes
+    problem     how it is said to whoever asked over HTTP
     events      what happened, told in order and never under a lock
     counters    exact counts without a lock on the way in
     plan        retrying, written once: what is to be done, and in what order

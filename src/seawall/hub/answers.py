@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from math import ceil
 from typing import Any
 
-from ..outcome import CODES
+from ..problem import problem as described
 
 __all__ = ["CONTINUE", "head_of", "problem"]
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
-_WAITING_CODES = frozenset({"E904", "E907"})  # always say when to come back
 
 
 def head_of(status: int, length: int, content_type: bytes, extra: bytes = b"", *, close: bool = False) -> bytes:
@@ -53,19 +51,11 @@ def problem(
         close: Say that the connection ends with this answer.
         more: Further members of the body.
     """
-    row = CODES[code]
-    status = status or row.status
-    members: dict[str, Any] = {"code": code, "title": row.meaning, "status": status, "detail": detail}
-    if target:
-        members["target"] = target
-    if retry_after is None and code in _WAITING_CODES:
-        retry_after = 1.0
-    if retry_after is not None:
-        members["retry_after_ms"] = max(0, ceil(retry_after * 1000))
-        extra += b"Retry-After: %d\r\n" % max(1, ceil(retry_after))
+    said = described(code, detail, status=status, target=target, retry_after=retry_after)
+    if said.retry_after is not None:
+        extra += b"Retry-After: %d\r\n" % said.retry_after
     if request_id is not None:
         extra += b"X-Request-Id: %b\r\n" % request_id
-    members.update(more)
-    body = json.dumps(members).encode() + b"\n"
+    body = json.dumps(said.members | more).encode() + b"\n"
     extra += b"X-Seawall-Code: %b\r\n" % code.encode()
-    return head_of(status, len(body), b"application/problem+json", extra, close=close), body
+    return head_of(said.status, len(body), b"application/problem+json", extra, close=close), body
