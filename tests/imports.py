@@ -11,8 +11,9 @@ SRC = Path(__file__).resolve().parent.parent / "src"
 # The house from the ground up: a room may import itself and what stands before it. `__init__` is the package itself,
 # the public names: it reaches no further than the wall, and only what stands after it may write `from seawall import`.
 ORDER = (
-    "amounts", "errors", "outcome", "problem", "events", "counters", "plan", "drivers", "deadline", "headers", "guard", "policies",
-    "target", "wall", "__init__", "adapters", "llm", "budgetplan", "faults", "measure", "hub", "demo", "cli", "__main__",
+    "amounts", "errors", "outcome", "problem", "events", "counters", "plan", "drivers", "deadline", "headers", "guard",
+    "policies", "target", "wall", "__init__", "adapters", "llm", "budgetplan", "faults", "measure", "hub", "demo", "cli",
+    "__main__",
 )
 
 

@@ -15,7 +15,7 @@ Where things are; a line imports from the lines above it only::
     policies    breaker, bulkhead, retry, timeout: they decide, and never wait
     target      a named stack of policies in one fixed order
     wall        all targets of a program
-    adapters    all this inside HTTP clients
+    adapters    all this inside HTTP clients and web frameworks
     llm         what the constructors of LLM clients take
     budgetplan  budget plans: checked, drafted, explained, argued for in a report
     faults      servers that misbehave on command

@@ -199,6 +199,13 @@ class BudgetHeaders:
             return self._default
         return best if self._max is None or best < self._max else self._max
 
+    def asked(self, headers: Headers) -> bool:
+        """Whether the budget of a request is its caller's, and not ``default_ms``.
+
+        By the headers, not by the number: a caller may ask for just as much, or be cut down to it by ``max_ms``.
+        """
+        return self.trust and any(form.smallest(text)[0] is not None for form, text in self._values(headers))
+
     def open(self, headers: Headers) -> budget | nullcontext[None]:
         """:meth:`read`, as a block with that budget: ``with wire.open(headers):``, or ``async with``."""
         seconds = self.read(headers)

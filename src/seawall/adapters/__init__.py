@@ -1,4 +1,4 @@
-"""Budget and breaker where a program makes its calls already: in its HTTP client.
+"""Budget and breaker where a program makes its calls already: in its HTTP client and its web framework.
 
 ::
 
@@ -12,6 +12,10 @@
     httpx_bodies      the body of their answers, and the place in the bulkhead that it holds
     httpx_sockets     their connections, which read and write no longer than there is time
     urllib3_sockets   the same for urllib3, and for requests on it
+
+    asgi, wsgi  the frameworks: a budget for each request
+    middleware  what these two share
+    answers     what they answer where a call was refused or came too late
 
 Each client is an extra; nothing is imported here that the program did not install.
 """

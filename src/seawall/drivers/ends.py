@@ -47,10 +47,14 @@ class End:
         self._fired = True
         self._task.cancel()
 
+    def disarm(self) -> None:
+        """It cancels nobody any more. :meth:`over` is to be said all the same: it may have done so before."""
+        self._timer.cancel()
+
     def over(self, error: BaseException | None) -> bool:
         """It has ended, with ``error``. Whether that is the cancellation by this end, and nobody else's."""
         if not self._fired:
-            self._timer.cancel()
+            self.disarm()
             return False
         return self._task.uncancel() <= self._cancelling and isinstance(error, CancelledError)
 
