@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import contextvars
 import multiprocessing
 import random
 import socket
@@ -58,17 +59,20 @@ def server() -> Iterator[str]:
         listener.close()
 
 
-def httpx_pair(name: str, url: str) -> tuple[Callable, Callable, Callable]:
-    http, adapter = import_module(name), import_module(f"seawall.adapters.{name}")
-    bare, ours = http.Client(trust_env=False), adapter.protect(http.Client(trust_env=False), seawall.Wall())
-
+def sync_pair(bare, ours, get, close) -> tuple[Callable, Callable, Callable]:
     def timed(client, times):
         began = time.perf_counter()
         for _ in range(times):
-            client.get(url)
+            get(client)
         return time.perf_counter() - began
 
-    return (lambda n: timed(bare, n)), (lambda n: timed(ours, n)), lambda: (bare.close(), ours.close())
+    return (lambda n: timed(bare, n)), (lambda n: timed(ours, n)), lambda: (close(bare), close(ours))
+
+
+def httpx_pair(name: str, url: str) -> tuple[Callable, Callable, Callable]:
+    http, adapter = import_module(name), import_module(f"seawall.adapters.{name}")
+    bare, ours = http.Client(trust_env=False), adapter.protect(http.Client(trust_env=False), seawall.Wall())
+    return sync_pair(bare, ours, lambda client: client.get(url), lambda client: client.close())
 
 
 def async_pair(clients, get, close) -> tuple[Callable, Callable, Callable]:
@@ -86,8 +90,6 @@ def async_pair(clients, get, close) -> tuple[Callable, Callable, Callable]:
         runner.run(close(bare))
         runner.run(close(ours))
         runner.close()
-
-    import contextvars
 
     def run(client, n):
         return runner.run(timed(client, n), context=contextvars.copy_context())
@@ -121,27 +123,13 @@ def requests_pair(url: str):
     requests, adapter = import_module("requests"), import_module("seawall.adapters.requests")
     bare, ours = requests.Session(), adapter.mount(requests.Session(), seawall.Wall())
     bare.trust_env = ours.trust_env = False
-
-    def timed(client, times):
-        began = time.perf_counter()
-        for _ in range(times):
-            client.get(url)
-        return time.perf_counter() - began
-
-    return (lambda n: timed(bare, n)), (lambda n: timed(ours, n)), lambda: (bare.close(), ours.close())
+    return sync_pair(bare, ours, lambda client: client.get(url), lambda client: client.close())
 
 
 def urllib3_pair(url: str):
     urllib3, adapter = import_module("urllib3"), import_module("seawall.adapters.urllib3")
     bare, ours = urllib3.PoolManager(), adapter.protect(urllib3.PoolManager(), seawall.Wall())
-
-    def timed(client, times):
-        began = time.perf_counter()
-        for _ in range(times):
-            client.request("GET", url)
-        return time.perf_counter() - began
-
-    return (lambda n: timed(bare, n)), (lambda n: timed(ours, n)), lambda: (bare.clear(), ours.clear())
+    return sync_pair(bare, ours, lambda client: client.request("GET", url), lambda client: client.clear())
 
 
 PAIRS = {
