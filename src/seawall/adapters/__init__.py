@@ -6,6 +6,7 @@
     attempt     one attempt: its way in, the time it may take, and its way out at the end of the body
     exchange    one request: attempted once, or as often as its target's retry decides
     native      errors that are the client's own class as well
+    extras      says which one brings a client that is not installed
     twice       finds the client's own retries below or above ours, and says so once
     httpx, httpx2, requests, urllib3, aiohttp       the clients
     httpx_family      what httpx and httpx2 share: all but their classes

@@ -17,16 +17,18 @@ from math import inf
 from typing import Any, TypeAlias
 from weakref import ref
 
-import aiohttp
-from aiohttp.payload import BytesPayload
-
 from ..drivers.ends import until
 from ..errors import ConfigError, SeawallError
 from ..wall import Wall
 from .attempt import Attempt
 from .exchange import KEEP, Exchange
+from .extras import needing
 from .native import Natives
 from .protection import Protection
+
+with needing("aiohttp"):
+    import aiohttp
+    from aiohttp.payload import BytesPayload
 
 __all__ = ["middleware"]
 

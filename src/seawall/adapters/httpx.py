@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import httpcore
-import httpx
-
 from ..wall import Wall
+from .extras import needing
 from .httpx_family import AsyncGate, Family, SyncGate
 from .httpx_family import protect as _protect
 from .protection import Protection
+
+with needing("httpx"):
+    import httpcore
+    import httpx
 
 __all__ = ["AsyncTransport", "Transport", "protect"]
 

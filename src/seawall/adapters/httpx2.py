@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import httpcore2
-import httpx2
-
 from ..wall import Wall
+from .extras import needing
 from .httpx_family import AsyncGate, Family, SyncGate
 from .httpx_family import protect as _protect
 from .protection import Protection
+
+with needing("httpx2"):
+    import httpcore2
+    import httpx2
 
 __all__ = ["AsyncTransport", "Transport", "protect"]
 

@@ -17,21 +17,24 @@ from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
-import requests
-from requests.adapters import DEFAULT_POOLBLOCK, DEFAULT_POOLSIZE, DEFAULT_RETRIES, HTTPAdapter
-from requests.exceptions import ChunkedEncodingError
-from urllib3.exceptions import ReadTimeoutError
-
 from ..amounts import is_amount
 from ..errors import ConfigError, SeawallError
 from ..wall import Wall
 from .attempt import Attempt
 from .exchange import Exchange
+from .extras import needing
 from .native import Natives
 from .protection import Protection
 from .twice import sdk_repeats, warn_of_retries
-from .urllib3 import Answer, attempts
-from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, paced_classes
+
+with needing("requests"):
+    import requests
+    from requests.adapters import DEFAULT_POOLBLOCK, DEFAULT_POOLSIZE, DEFAULT_RETRIES, HTTPAdapter
+    from requests.exceptions import ChunkedEncodingError
+    from urllib3.exceptions import ReadTimeoutError
+
+    from .urllib3 import Answer, attempts
+    from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, paced_classes
 
 __all__ = ["Adapter", "mount"]
 

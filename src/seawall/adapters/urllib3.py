@@ -14,20 +14,23 @@ import io
 from math import inf
 from typing import Any, TypeVar
 
-from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, PoolManager
-from urllib3.exceptions import HTTPError, ReadTimeoutError
-from urllib3.exceptions import TimeoutError as LimitError
-from urllib3.util import Retry, parse_url
-
 from ..errors import SeawallError
 from ..target import Target
 from ..wall import Wall
 from .attempt import Attempt, running
 from .exchange import KEEP, Exchange
+from .extras import needing
 from .native import Natives
 from .protection import Protection
 from .twice import warn_of_retries
-from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, PacedPool, paced, paced_classes
+
+with needing("urllib3"):
+    from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse, PoolManager
+    from urllib3.exceptions import HTTPError, ReadTimeoutError
+    from urllib3.exceptions import TimeoutError as LimitError
+    from urllib3.util import Retry, parse_url
+
+    from .urllib3_sockets import OWN, TIMEOUTS, UNSENT, Pace, PacedPool, paced, paced_classes
 
 __all__ = ["Answer", "attempts", "protect"]
 
