@@ -25,6 +25,9 @@ Where things are; a line imports from the lines above it only::
     cli         one module a command
 """
 
+import importlib
+import typing
+
 from .deadline import Deadline, budget, carry, check, current_deadline, detach, remaining
 from .errors import (
     BulkheadFullError,
@@ -52,6 +55,15 @@ from .target import Target, TargetSnapshot
 from .wall import Wall
 
 __version__ = "0.1.0"
+
+if not typing.TYPE_CHECKING:  # a type checker wants the import, and would take any name for one of these
+
+    def __getattr__(name):
+        """``seawall.adapters`` and ``seawall.llm`` without an import of their own; nothing is loaded before."""
+        if name in ("adapters", "llm"):
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "BreakerSnapshot",

@@ -467,5 +467,7 @@ def test_an_error_can_be_pickled(bench: Bench, served: Served) -> None:
 def test_a_setting_that_cannot_work_is_said(kind: type[Subject]) -> None:
     with pytest.raises(seawall.ConfigError, match="total is in seconds"):
         kind(Wall(), total=-1)
+    with pytest.raises(TypeError, match="target= takes a name"):
+        kind(Wall(), target=5)
     with pytest.raises(TypeError, match=r"seawall\.Wall"):
         kind("CORE")  # type: ignore[arg-type]

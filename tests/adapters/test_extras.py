@@ -31,6 +31,14 @@ def test_an_sdk_that_is_not_installed_is_named() -> None:
     assert "openai is not installed: pip install openai" in done.stderr.splitlines()[-1]
 
 
+def test_a_program_need_not_import_them_by_name() -> None:
+    """And ``import seawall`` loads none of them."""
+    done = bare("import seawall\nassert 'seawall.adapters' not in sys.modules\nseawall.llm.options, seawall.adapters.asgi")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "has no attribute 'adaptors'" in bare("import seawall\nseawall.adaptors").stderr
+    assert "has no attribute 'htpx'" in bare("import seawall\nseawall.adapters.htpx").stderr
+
+
 def test_the_others_need_nothing() -> None:
     done = bare("import seawall.adapters.asgi, seawall.adapters.wsgi, seawall.llm")
     assert (done.stderr, done.returncode) == ("", 0)

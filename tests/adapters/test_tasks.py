@@ -206,6 +206,18 @@ def test_an_interrupt_in_a_body_is_no_answer(http: Any, adapter: Any) -> None:
     assert (breaker.failures, bulkhead.in_flight) == (1, 0)
 
 
+@pytest.mark.parametrize(("http", "adapter"), [(httpx, httpx_adapter), (httpx2, httpx2_adapter)])
+def test_a_request_that_cannot_be_sent_is_nobodys_failure(http: Any, adapter: Any) -> None:
+    wall = Wall()
+    wall.target("CORE", breaker=CircuitBreaker(1), retry=Retry(3, base_delay=0.001))
+    with adapter.protect(http.Client(trust_env=False), wall, target="CORE") as client:
+        for url in ("nowhere", "ftp://core/"):
+            with pytest.raises(http.UnsupportedProtocol):
+                client.get(url)
+    assert wall["CORE"].breaker is not None
+    assert (wall["CORE"].breaker.state, in_flight(wall)) == ("CLOSED", 0)
+
+
 def test_aiohttp_is_not_given_limits_that_it_cannot_hold() -> None:
     for word in ("first", "gap"):
         with pytest.raises(seawall.ConfigError, match=f"{word}= is not for aiohttp"):

@@ -21,7 +21,18 @@
 Each client is an extra; nothing is imported here that the program did not install.
 """
 
+import importlib
+import typing
+
 from .exchange import FailedAnswer
 from .protection import wall
 
 __all__ = ["FailedAnswer", "wall"]
+
+if not typing.TYPE_CHECKING:  # a type checker wants the import, and would take any name for one of these
+
+    def __getattr__(name):
+        """``seawall.adapters.httpx`` and its like without an import of their own; nothing is loaded before."""
+        if name in ("httpx", "httpx2", "requests", "urllib3", "aiohttp", "asgi", "wsgi"):
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -46,7 +46,7 @@ class Family:
             late=self.http.TimeoutException,
             timeouts=(self.http.TimeoutException,),
             unsent=(self.http.ConnectError, self.http.ConnectTimeout),
-            own=(self.http.PoolTimeout,),
+            own=(self.http.PoolTimeout, self.http.UnsupportedProtocol, self.http.LocalProtocolError),
             request="_request",
         )
 
@@ -121,6 +121,8 @@ class SyncGate(Gate):
 
     def handle_request(self, request: Any) -> Any:
         """Send ``request`` behind its target's policies, and return the response."""
+        if not request.url.raw_host:
+            return self.inner.handle_request(request)  # which says what is wrong with it
 
         def send(attempt: Attempt) -> HttpxAnswer:
             if attempt.end != inf:
@@ -154,6 +156,8 @@ class AsyncGate(Gate):
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send ``request`` behind its target's policies, and return the response."""
+        if not request.url.raw_host:
+            return await self.inner.handle_async_request(request)
 
         async def send(attempt: Attempt) -> HttpxAnswer:
             if attempt.end != inf:

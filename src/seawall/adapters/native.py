@@ -30,7 +30,7 @@ class Natives:
         late: Its class for one that took too long.
         timeouts: What its own limits raise.
         unsent: What it raises where the request certainly never left.
-        own: What it raises where the trouble is its own: no connection free in its pool.
+        own: What it raises where the trouble is its own: no connection free in its pool, a request that cannot be sent.
         request: The attribute of its classes that holds the request at hand; ``""``: they have none.
         empty: Other attributes that its classes would set themselves: they are ``None`` here.
     """

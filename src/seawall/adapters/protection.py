@@ -80,6 +80,8 @@ class Protection:
             raise ConfigError("gap= holds together with total=: say how long the whole may take")
         if wall is not None and not isinstance(wall, Wall):
             raise TypeError(f"the targets are held by a Wall, made by seawall.Wall(), not by {wall!r}")
+        if not (target is None or isinstance(target, (str, Mapping)) or callable(target)):
+            raise TypeError(f"target= takes a name, a mapping of hosts to names, or a function of the host, not {target!r}")
         self.wall = globals()["wall"] if wall is None else wall
         self.wire, self.idempotent, self.total, self.first, self.gap = headers, idempotent, total, first, gap
         self._naming = target
