@@ -68,7 +68,7 @@ Timeout.__name__ = "ConnectTimeout"
 @pytest.fixture
 def readme() -> dict[str, Any]:
     """What the README's Python defines, with a stand-in for ``requests`` that ``fails`` on demand."""
-    block, _ = blocks(README)
+    block, _, _ = blocks(README)
     names: dict[str, Any] = {"fails": False}
 
     def post(url: str, **more: object) -> object:
@@ -85,7 +85,7 @@ def said_in_readme(error: type[Exception], call: Callable[[int], object]) -> tup
     """What the README says a refusal looks like, and what it looks like."""
     with pytest.raises(error) as refused:
         call(10)
-    block, _ = blocks(README)
+    block, _, _ = blocks(README)
     match = re.search(rf"except seawall\.{error.__name__} .*?\n\s+print\(refusal\)\s+# (.*)", block)
     assert match is not None
     return match[1], str(refused.value)
